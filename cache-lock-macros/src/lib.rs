@@ -1,0 +1,1 @@
+//! The attribute of cache-lock.

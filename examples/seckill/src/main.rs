@@ -1,0 +1,2 @@
+//! A flash sale.
+fn main() {}
