@@ -89,7 +89,7 @@ impl Expansion<'_> {
         });
         let acquire = |some: TokenStream| {
             quote_spanned! {Span::mixed_site()=>
-                match #private::acquire(#manager, key, &options).await {
+                match #private::acquire(#manager, key, options).await {
                     ::core::result::Result::Ok(guard) => #some,
                     #skip
                     ::core::result::Result::Err(error) => return #failed,
@@ -144,7 +144,10 @@ impl Expansion<'_> {
         let home = self.home(site);
         let prefix = match &self.args.prefix {
             Some(Prefix::Literal(literal)) => literal.to_token_stream(),
-            Some(Prefix::Const(path)) => self.constant("check_prefix", path),
+            Some(Prefix::Const(path)) => {
+                let checked = self.checked_prefix(path);
+                quote_spanned!(site=> const { #checked })
+            }
             None => TokenStream::new(),
         };
         let parts = self.key.iter().enumerate().map(|(index, part)| match part {
@@ -169,21 +172,14 @@ impl Expansion<'_> {
             let setter = Ident::new(setter, site);
             setters.extend(quote_spanned!(site=> .#setter(#value)));
         };
-        match &self.args.timeout {
-            Some(timeout) => set("timeout", self.duration("check_timeout", timeout)),
-            None if self.args.skip_if_locked.is_some() => {
-                set("timeout", quote_spanned!(site=> ::core::time::Duration::ZERO));
-            }
-            None => {}
+        if self.args.timeout.is_none() && self.args.skip_if_locked.is_some() {
+            set("timeout", quote_spanned!(site=> ::core::time::Duration::ZERO));
         }
-        if let Some(expire) = &self.args.expire {
-            set("expire", self.duration("check_expire", expire));
+        for duration in self.durations() {
+            set(duration.name, duration.value);
         }
         if let Some(renew) = &self.args.renew {
             set("renew", renew.to_token_stream());
-        }
-        if let Some(max_hold) = &self.args.max_hold {
-            set("max_hold", self.duration("check_max_hold", max_hold));
         }
         if let Some(on_lost) = self.args.on_lost {
             let variant = match on_lost {
@@ -193,55 +189,76 @@ impl Expansion<'_> {
             let variant = Ident::new(variant, site);
             set("on_lost", quote_spanned!(site=> #home::OnLost::#variant));
         }
-        quote_spanned!(site=> const { #home::LockOptions::new() #setters })
+        // A promoted constant, which takes no room in the future.
+        quote_spanned!(site=> &const { #home::LockOptions::new() #setters })
     }
 
-    fn duration(&self, check: &str, time: &Time) -> TokenStream {
-        match time {
-            Time::Millis(millis, span) => {
-                let mut millis = Literal::u64_unsuffixed(*millis);
-                millis.set_span(*span);
-                quote_spanned!(Span::mixed_site()=> ::core::time::Duration::from_millis(#millis))
-            }
-            Time::Const(path) => self.constant(check, path),
+    /// The durations that are written, with the checks of those that only rustc can read.
+    fn durations(&self) -> Vec<Duration> {
+        let Args { timeout, expire, max_hold, .. } = self.args;
+        let mut durations = Vec::new();
+        let mut push = |name, value, times: &[&Time]| {
+            durations.push(Duration { name, value, check: Check::of(times) });
+        };
+        if let Some(timeout) = timeout {
+            push("timeout", duration(timeout), &[timeout]);
         }
+        if let Some(expire) = expire {
+            push("expire", self.checked("check_expire", expire, &[]), &[expire]);
+        }
+        match (max_hold, expire) {
+            (Some(max_hold), Some(expire)) => {
+                push(
+                    "max_hold",
+                    self.checked("check_max_hold", max_hold, &[expire]),
+                    &[max_hold, expire],
+                );
+            }
+            (Some(max_hold), None) => push("max_hold", duration(max_hold), &[max_hold]),
+            (None, _) => {}
+        }
+        durations
     }
 
-    /// A constant of the user's, checked for its limits.
-    fn constant(&self, check: &str, path: &ExprPath) -> TokenStream {
+    /// `duration` through a check of its limits. Those of literals have been checked already.
+    fn checked(&self, check: &str, time: &Time, others: &[&Time]) -> TokenStream {
+        let value = duration(time);
+        let path = others.iter().copied().chain([time]).find_map(|time| match time {
+            Time::Const(path) => Some(path),
+            Time::Millis(..) => None,
+        });
+        let Some(path) = path else { return value };
         let span = path.span().resolved_at(Span::mixed_site());
+        let others = others.iter().copied().map(duration);
         let private = self.private(span);
         let check = Ident::new(check, span);
-        quote_spanned!(span=> const { #private::#check(#path) })
+        quote_spanned!(span=> #private::#check(#value #(, #others)*))
+    }
+
+    fn checked_prefix(&self, path: &ExprPath) -> TokenStream {
+        let span = path.span().resolved_at(Span::mixed_site());
+        let private = self.private(span);
+        quote_spanned!(span=> #private::check_prefix(#path))
     }
 
     /// `const { .. }` is evaluated when the function is compiled, `const _` when it is checked,
     /// which is sooner, but cannot see the generic parameters around it.
     fn constant_checks(&self) -> TokenStream {
         let mut checks = TokenStream::new();
-        if let Some(Prefix::Const(path)) = &self.args.prefix {
-            checks.extend(self.constant_check("check_prefix", path));
+        if let Some(Prefix::Const(path)) = &self.args.prefix
+            && !may_be_generic(path)
+        {
+            let checked = self.checked_prefix(path);
+            checks.extend(quote_spanned!(Span::mixed_site()=> const _: &str = #checked;));
         }
-        for (check, time) in [
-            ("check_timeout", &self.args.timeout),
-            ("check_expire", &self.args.expire),
-            ("check_max_hold", &self.args.max_hold),
-        ] {
-            if let Some(Time::Const(path)) = time {
-                checks.extend(self.constant_check(check, path));
+        for Duration { value, check, .. } in self.durations() {
+            if check == Check::Early {
+                checks.extend(quote_spanned! {Span::mixed_site()=>
+                    const _: ::core::time::Duration = #value;
+                });
             }
         }
         checks
-    }
-
-    fn constant_check(&self, check: &str, path: &ExprPath) -> Option<TokenStream> {
-        if may_be_generic(path) {
-            return None;
-        }
-        let span = path.span().resolved_at(Span::mixed_site());
-        let private = self.private(span);
-        let check = Ident::new(check, span);
-        Some(quote_spanned!(span=> const _: () = { #private::#check(#path); };))
     }
 
     /// What the body sees as the guard.
@@ -339,7 +356,7 @@ impl Expansion<'_> {
     /// What becomes of `error` before the body: there is no lock.
     fn failed(&self) -> TokenStream {
         match &self.args.or_else {
-            None => self.report("ReportLockError", "report_lock_error"),
+            None => self.report("ReportLockError"),
             Some(OrElse::Path(path)) => call(path),
             Some(OrElse::Closure(closure)) => {
                 let closure = self.expression(closure);
@@ -352,14 +369,14 @@ impl Expansion<'_> {
     /// What becomes of `error` after the body was cut short: the lock was lost.
     fn lost(&self) -> TokenStream {
         match &self.args.or_else {
-            None => self.report("ReportLockError", "report_lock_error"),
+            None => self.report("ReportLockError"),
             Some(OrElse::Path(path)) => call(path),
-            Some(OrElse::Closure(_)) => self.report("ReportLostLock", "report_lost_lock"),
+            Some(OrElse::Closure(_)) => self.report("ReportLostLock"),
         }
     }
 
-    fn report(&self, report: &str, method: &str) -> TokenStream {
-        let report = self.through(report, method);
+    fn report(&self, report: &str) -> TokenStream {
+        let report = self.through(report, "report");
         quote_spanned!(Span::mixed_site()=> #report(error))
     }
 
@@ -391,6 +408,44 @@ impl Expansion<'_> {
                 token
             })
             .collect()
+    }
+}
+
+/// A duration among the options.
+struct Duration {
+    name: &'static str,
+    value: TokenStream,
+    check: Check,
+}
+
+#[derive(PartialEq, Eq)]
+enum Check {
+    /// A literal: by us.
+    Done,
+    /// A constant: when the function is checked.
+    Early,
+    /// A constant that may be generic: when the function is compiled.
+    Late,
+}
+
+impl Check {
+    fn of(times: &[&Time]) -> Self {
+        times.iter().fold(Self::Done, |check, time| match time {
+            Time::Const(path) if may_be_generic(path) => Self::Late,
+            Time::Const(_) if check == Self::Done => Self::Early,
+            _ => check,
+        })
+    }
+}
+
+fn duration(time: &Time) -> TokenStream {
+    match time {
+        Time::Millis(millis, span) => {
+            let mut millis = Literal::u64_unsuffixed(*millis);
+            millis.set_span(*span);
+            quote_spanned!(Span::mixed_site()=> ::core::time::Duration::from_millis(#millis))
+        }
+        Time::Const(path) => path.to_token_stream(),
     }
 }
 

@@ -38,7 +38,8 @@ fn from_template(template: &Template, function: &Function, errors: &mut Errors) 
                     // Where the template is, but with the name's hygiene: both may come from
                     // different expansions of somebody's macro.
                     let span = template.span.resolved_at(name.span());
-                    let name = Ident::new(&name.to_string(), span);
+                    let mut name = name.clone();
+                    name.set_span(span);
                     let fields = place.fields.iter().map(|field| field.to_tokens(span));
                     parts.push(Part::Value(quote_spanned!(span=> #name #(.#fields)*), span));
                 }
@@ -110,8 +111,9 @@ pub(crate) fn rename_self(tokens: TokenStream, receiver: Option<&Ident>) -> Toke
         .into_iter()
         .map(|token| match token {
             TokenTree::Ident(ident) if ident == "self" => {
-                let span = ident.span().resolved_at(receiver.span());
-                Ident::new(&receiver.to_string(), span).into_token_stream()
+                let mut receiver = receiver.clone();
+                receiver.set_span(ident.span().resolved_at(receiver.span()));
+                receiver.into_token_stream()
             }
             TokenTree::Group(group) => {
                 let stream = rename_self(group.stream(), Some(receiver));
