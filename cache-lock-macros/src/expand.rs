@@ -52,7 +52,17 @@ impl Expansion<'_> {
         let body = self.body();
         let hold = self.hold();
         let release = self.release();
-        let lost = self.lost();
+        let finish = if self.runs_to_its_end() {
+            quote_spanned!(Span::mixed_site()=> outcome)
+        } else {
+            let lost = self.lost();
+            quote_spanned! {Span::mixed_site()=>
+                match outcome {
+                    ::core::result::Result::Ok(value) => value,
+                    ::core::result::Result::Err(error) => #lost,
+                }
+            }
+        };
         // The guard is declared before the block that the arguments live in. So they are dropped
         // first: when the body ends, and when the future is dropped or unwinds as well.
         quote_spanned! {Span::mixed_site()=>
@@ -68,10 +78,7 @@ impl Expansion<'_> {
                 #hold
             };
             #release
-            match outcome {
-                ::core::result::Result::Ok(value) => value,
-                ::core::result::Result::Err(error) => #lost,
-            }
+            #finish
         }
     }
 
@@ -330,16 +337,28 @@ impl Expansion<'_> {
     }
 
     fn hold(&self) -> TokenStream {
-        let private = self.private(Span::mixed_site());
+        let site = Span::mixed_site();
+        let private = self.private(site);
+        let (hold, unlocked) = if self.runs_to_its_end() {
+            (quote_spanned!(site=> hold_to_end), quote_spanned!(site=> body.await))
+        } else {
+            let unlocked = quote_spanned!(site=> ::core::result::Result::Ok(body.await));
+            (quote_spanned!(site=> hold), unlocked)
+        };
         if self.args.when.is_none() {
-            return quote_spanned!(Span::mixed_site()=> #private::hold(&guard, body).await);
+            return quote_spanned!(site=> #private::#hold(&guard, body).await);
         }
-        quote_spanned! {Span::mixed_site()=>
+        quote_spanned! {site=>
             match &guard {
-                ::core::option::Option::Some(guard) => #private::hold(guard, body).await,
-                ::core::option::Option::None => ::core::result::Result::Ok(body.await),
+                ::core::option::Option::Some(guard) => #private::#hold(guard, body).await,
+                ::core::option::Option::None => #unlocked,
             }
         }
+    }
+
+    /// Whether the body has an outcome also when the lock is lost.
+    fn runs_to_its_end(&self) -> bool {
+        self.args.on_lost == Some(OnLost::Finish)
     }
 
     fn release(&self) -> TokenStream {

@@ -6,6 +6,7 @@ async fn check<T: Check>(id: &T) -> Result<(), Error> {
         let key = ::cache_lock::LockKey::new(const {
                 ::cache_lock::private::check_prefix(names::ORDERS)
             })
+            .text(":")
             .value(&id, "");
         let options = &const {
             ::cache_lock::LockOptions::new()

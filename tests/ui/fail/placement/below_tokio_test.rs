@@ -1,0 +1,7 @@
+use cache_lock::cache_lock;
+
+#[test]
+#[cache_lock(prefix = "orders")]
+fn saves() {}
+
+fn main() {}
