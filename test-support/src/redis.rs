@@ -47,7 +47,6 @@ impl RedisServer {
     }
 
     /// A server with settings of your own.
-    #[must_use]
     pub fn builder() -> RedisBuilder {
         RedisBuilder::default()
     }
