@@ -64,7 +64,8 @@ fn from_parameters(function: &Function) -> Vec<Part> {
         if !parts.is_empty() {
             parts.push(Part::Text(":".to_owned()));
         }
-        let (name, span) = (&param.name, param.span);
+        let (mut name, span) = (param.name.clone(), param.span);
+        name.set_span(span);
         let fields = param.fields.iter().map(|field| field.to_tokens(span));
         parts.push(Part::Value(quote_spanned!(span=> #name #(.#fields)*), span));
     }

@@ -15,10 +15,10 @@ async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
         {
             ::core::result::Result::Ok(guard) => guard,
             ::core::result::Result::Err(error) => {
-                return ::cache_lock::private::or_else(
-                    error,
-                    |error| Err(PayError::Busy { account, error }),
-                );
+                return ::cache_lock::private::or_else::<
+                    Result<Receipt, PayError>,
+                    _,
+                >(error, |error| Err(PayError::Busy { account, error }));
             }
         };
         let body = async move {
