@@ -157,9 +157,15 @@ impl Args {
         }
         match known {
             "prefix" => self.prefix = Some(prefix(input)?),
-            "key" => self.key = template(&literal(input)?, errors),
+            "key" => self.key = Some(template(&literal(input)?, errors)),
             "timeout" => self.timeout = Some(time(known, input)?),
-            "expire" => self.expire = Some(time(known, input)?),
+            "expire" => {
+                let time = time(known, input)?;
+                if let Time::Millis(millis, span) = time {
+                    check_expire(millis, span, errors);
+                }
+                self.expire = Some(time);
+            }
             "max_hold" => self.max_hold = Some(time(known, input)?),
             "renew" => self.renew = Some(boolean(input)?),
             "bind" => self.bind = Some(binding(input)?),
@@ -229,9 +235,6 @@ impl Args {
                 Span::call_site(),
                 "missing required argument `prefix`, as in `#[cache_lock(prefix = \"orders\", ..)]`",
             );
-        }
-        if let Some(Time::Millis(millis, span)) = self.expire {
-            check_expire(millis, span, errors);
         }
         let Some(max_hold) = &self.max_hold else { return };
         if let Some(renew) = self.renew.as_ref().filter(|renew| !renew.value) {
@@ -324,16 +327,12 @@ fn is_constant(path: &Path) -> bool {
     })
 }
 
-fn template(literal: &LitStr, errors: &mut Errors) -> Option<Template> {
-    match key::parse_template(&literal.value()) {
-        Ok(segments) => Some(Template { span: literal.span(), segments }),
-        Err(messages) => {
-            for message in messages {
-                errors.at(literal.span(), message);
-            }
-            None
-        }
+fn template(literal: &LitStr, errors: &mut Errors) -> Template {
+    let (segments, messages) = key::parse_template(&literal.value());
+    for message in messages {
+        errors.at(literal.span(), message);
     }
+    Template { span: literal.span(), segments }
 }
 
 fn time(name: &str, input: ParseStream<'_>) -> syn::Result<Time> {

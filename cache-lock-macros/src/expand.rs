@@ -3,9 +3,9 @@
 //! All names of ours have the hygiene of `Span::mixed_site()`, so they meet none of the user's; all
 //! paths start at a crate, so nothing that the user shadows or leaves out (a prelude) matters.
 
-use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote, quote_spanned};
-use syn::{ExprPath, Type, spanned::Spanned as _};
+use syn::{ExprPath, Stmt, Type, spanned::Spanned as _};
 
 use crate::{
     args::{Args, OnLost, OrElse, Prefix, Time},
@@ -277,8 +277,7 @@ impl Expansion<'_> {
 
     fn body(&self) -> TokenStream {
         let site = Span::mixed_site();
-        let returns = &self.function.returns;
-        let pin = self.pin_inference();
+        let pin = (!self.function.body.is_empty()).then(|| self.pin_inference());
         let receiver = self.function.owned_receiver.map(|receiver| {
             // Captured as a whole, also where the body uses a field only, or nothing of it.
             quote_spanned!(site=> let _ = &#receiver;)
@@ -288,24 +287,34 @@ impl Expansion<'_> {
             let used = self
                 .is_used_outside(name)
                 .then(|| quote_spanned!(site=> #(#cfgs)* let _ = &#name;));
-            quote_spanned!(site=> #(#cfgs)* let #mutability #name = #name; #used)
+            // To clippy this uses a name that says that it is not used.
+            let allow = name.to_string().starts_with('_').then(|| {
+                quote_spanned! {site=>
+                    #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
+                }
+            });
+            quote_spanned!(site=> #(#cfgs)* #allow let #mutability #name = #name; #used)
         });
         let bind = self.args.bind.as_ref().map(|bind| quote_spanned!(site=> let #bind = lock;));
+        // Clippy wants items first, and so may the user.
         let statements = &self.function.body;
-        let block = braces(quote!(#(#statements)*), self.function.body_span());
-        // The block's own temporaries are dropped before the arguments, as in any function.
+        let items =
+            statements.iter().take_while(|statement| matches!(statement, Stmt::Item(_))).count();
+        let (items, statements) = statements.split_at(items);
+        // The user's own braces: the block's temporaries are dropped as they are in the user's
+        // edition, and a body without a value is an error there.
+        let block = quote_spanned!(site=> #(#items)* #pin #(#statements)*);
+        let block = braces(block, self.function.body_span());
         quote_spanned! {site=>
-            #pin
             #receiver
             #(#moves)*
             #bind
-            let value: #returns = #block;
-            #[allow(unreachable_code)]
-            value
+            #block
         }
     }
 
-    /// Tells inference what `return` and `?` in the body's block mean. Never runs.
+    /// Tells inference what `return` and `?` in the body mean. Never runs. A statement of the body's
+    /// block, so that `unused_braces` does not take the braces of a one-line body for superfluous.
     fn pin_inference(&self) -> TokenStream {
         let returns = &self.function.returns;
         quote_spanned! {Span::mixed_site()=>
@@ -483,10 +492,9 @@ fn call(path: &ExprPath) -> TokenStream {
     quote_spanned!(span=> #path(#error))
 }
 
-/// A block with the user's braces to point at. Not the user's own block, or `unused_braces` fires.
 fn braces(statements: TokenStream, span: Span) -> TokenStream {
-    let mut group = Group::new(proc_macro2::Delimiter::Brace, statements);
-    group.set_span(span.resolved_at(Span::mixed_site()));
+    let mut group = Group::new(Delimiter::Brace, statements);
+    group.set_span(span);
     TokenTree::Group(group).into()
 }
 

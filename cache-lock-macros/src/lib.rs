@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
-use syn::{ItemFn, Stmt};
+use syn::{Expr, ItemFn, Stmt, parse_quote};
 
 mod args;
 mod boxed;
@@ -43,6 +43,9 @@ fn cache_lock_at(args: TokenStream, item: TokenStream, home: TokenStream) -> Tok
     let home = args.krate.as_ref().map_or(home, |path| path.to_token_stream());
     let Some(written) = errors.ok(signature::parse(item.clone())) else {
         let errors = errors.into_compile_errors();
+        // Where an expression stands, only one can stand.
+        let item =
+            if syn::parse2::<Expr>(item.clone()).is_ok() { TokenStream::new() } else { item };
         return quote!(#errors #item);
     };
     if let Some(function) = Function::new(written.clone(), &args, &mut errors) {
@@ -61,8 +64,10 @@ fn cache_lock_at(args: TokenStream, item: TokenStream, home: TokenStream) -> Tok
 fn without_lock(mut item: ItemFn, args: &Args, home: &TokenStream) -> ItemFn {
     function::strip_lock_keys(&mut item);
     item.attrs.retain(|attr| !signature::is_cache_lock(attr));
+    // The attribute may be what uses a parameter.
+    item.attrs.push(parse_quote!(#[allow(unused_variables)]));
     if let Some(bind) = expand::bind_only(args, home) {
-        item.block.stmts.insert(0, Stmt::Expr(syn::Expr::Verbatim(bind), None));
+        item.block.stmts.insert(0, Stmt::Expr(Expr::Verbatim(bind), None));
     }
     item
 }

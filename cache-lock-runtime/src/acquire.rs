@@ -33,7 +33,8 @@ pub(crate) async fn acquire(
     }
     manager.start().map_err(|error| LockError::backend(&key, Duration::ZERO, error))?;
 
-    let acquired = ask_until_granted(manager, &key, &settings, started).await;
+    // Boxed, since a lock must not make its user's own future large.
+    let acquired = Box::pin(ask_until_granted(manager, &key, &settings, started)).await;
     let waited = started.until(Moment::now());
     match acquired {
         Ok((owner, fence, sent_at)) => {

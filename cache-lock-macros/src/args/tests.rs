@@ -46,10 +46,10 @@ fn all_mistakes_are_reported_and_each_once() {
         [
             "`prefix` must not be empty",
             "unknown argument `timeot`; did you mean `timeout`?",
+            "`expire` is 5ms; it must be at least 100ms so that the lock outlives a Redis round trip",
             "duplicate `expire` argument",
             "unknown `on_lost` value \"finis\"; did you mean `finish`?",
             "expected a name for the lock guard, as in `bind = lock`",
-            "`expire` is 5ms; it must be at least 100ms so that the lock outlives a Redis round trip",
         ]
     );
 }

@@ -24,20 +24,21 @@ async fn sell(item_id: u64) -> Result<(), SaleError> {
         };
         let lock = &guard;
         let body = async move {
-            #[allow(
-                unreachable_code,
-                clippy::diverging_sub_expression,
-                clippy::empty_loop
-            )]
-            if false {
-                let returned: Result<(), SaleError> = loop {};
-                return returned;
-            }
             let item_id = item_id;
             let _ = &item_id;
             let lock = lock;
-            let value: Result<(), SaleError> = { write(item_id, lock.token()).await };
-            #[allow(unreachable_code)] value
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: Result<(), SaleError> = loop {};
+                    return returned;
+                }
+                write(item_id, lock.token()).await
+            }
         };
         let body = ::core::pin::pin!(body);
         ::cache_lock::private::hold_to_end(&guard, body).await

@@ -55,27 +55,30 @@ impl Store for Postgres {
                 };
                 let body = async move {
                     #[allow(
-                        unreachable_code,
-                        clippy::diverging_sub_expression,
-                        clippy::empty_loop
+                        clippy::used_underscore_binding,
+                        clippy::no_effect_underscore_binding
                     )]
-                    if false {
-                        let returned: Result<(), Error> = loop {};
-                        return returned;
-                    }
                     let __self = __self;
                     let _ = &__self;
                     let id = id;
                     let _ = &id;
                     let mut amount = amount;
-                    let value: Result<(), Error> = {
+                    {
+                        #[allow(
+                            unreachable_code,
+                            clippy::diverging_sub_expression,
+                            clippy::empty_loop
+                        )]
+                        if false {
+                            let returned: Result<(), Error> = loop {};
+                            return returned;
+                        }
                         let __ret: Result<(), Error> = {
                             amount += 1;
                             __self.write(id, key, amount).await
                         };
                         #[allow(unreachable_code)] __ret
-                    };
-                    #[allow(unreachable_code)] value
+                    }
                 };
                 let body = ::core::pin::pin!(body);
                 ::cache_lock::private::hold(&guard, body).await

@@ -25,24 +25,23 @@ async fn restock(item_id: u64, amount: u32) -> Result<(), SaleError> {
         };
         let lock = ::core::option::Option::as_ref(&guard);
         let body = async move {
-            #[allow(
-                unreachable_code,
-                clippy::diverging_sub_expression,
-                clippy::empty_loop
-            )]
-            if false {
-                let returned: Result<(), SaleError> = loop {};
-                return returned;
-            }
             let item_id = item_id;
             let _ = &item_id;
             let amount = amount;
             let _ = &amount;
             let lock = lock;
-            let value: Result<(), SaleError> = {
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: Result<(), SaleError> = loop {};
+                    return returned;
+                }
                 write(item_id, amount, lock.map(LockGuard::token)).await
-            };
-            #[allow(unreachable_code)] value
+            }
         };
         let body = ::core::pin::pin!(body);
         match &guard {

@@ -30,19 +30,20 @@ async fn check<T: Check>(id: &T) -> Result<(), Error> {
             }
         };
         let body = async move {
-            #[allow(
-                unreachable_code,
-                clippy::diverging_sub_expression,
-                clippy::empty_loop
-            )]
-            if false {
-                let returned: Result<(), Error> = loop {};
-                return returned;
-            }
             let id = id;
             let _ = &id;
-            let value: Result<(), Error> = { id.check().await };
-            #[allow(unreachable_code)] value
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: Result<(), Error> = loop {};
+                    return returned;
+                }
+                id.check().await
+            }
         };
         let body = ::core::pin::pin!(body);
         ::cache_lock::private::hold(&guard, body).await

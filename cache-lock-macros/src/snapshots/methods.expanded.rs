@@ -28,23 +28,22 @@ impl Shop {
                 }
             };
             let body = async move {
-                #[allow(
-                    unreachable_code,
-                    clippy::diverging_sub_expression,
-                    clippy::empty_loop
-                )]
-                if false {
-                    let returned: Result<u32, Error> = loop {};
-                    return returned;
-                }
                 let item = item;
                 let _ = &item;
                 let mut amount = amount;
-                let value: Result<u32, Error> = {
+                {
+                    #[allow(
+                        unreachable_code,
+                        clippy::diverging_sub_expression,
+                        clippy::empty_loop
+                    )]
+                    if false {
+                        let returned: Result<u32, Error> = loop {};
+                        return returned;
+                    }
                     amount -= self.stock.take(item, amount).await?;
                     Ok(amount)
-                };
-                #[allow(unreachable_code)] value
+                }
             };
             let body = ::core::pin::pin!(body);
             ::cache_lock::private::hold(&guard, body).await
@@ -83,19 +82,24 @@ impl Shop {
                 }
             };
             let body = async move {
-                #[allow(
-                    unreachable_code,
-                    clippy::diverging_sub_expression,
-                    clippy::empty_loop
-                )]
-                if false {
-                    let returned: Result<(), Error> = loop {};
-                    return returned;
-                }
                 let _ = &self;
+                #[allow(
+                    clippy::used_underscore_binding,
+                    clippy::no_effect_underscore_binding
+                )]
                 let _reason = _reason;
-                let value: Result<(), Error> = { self.stock.clear().await };
-                #[allow(unreachable_code)] value
+                {
+                    #[allow(
+                        unreachable_code,
+                        clippy::diverging_sub_expression,
+                        clippy::empty_loop
+                    )]
+                    if false {
+                        let returned: Result<(), Error> = loop {};
+                        return returned;
+                    }
+                    self.stock.clear().await
+                }
             };
             let body = ::core::pin::pin!(body);
             ::cache_lock::private::hold(&guard, body).await

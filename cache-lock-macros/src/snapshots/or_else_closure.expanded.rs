@@ -22,20 +22,21 @@ async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
             }
         };
         let body = async move {
-            #[allow(
-                unreachable_code,
-                clippy::diverging_sub_expression,
-                clippy::empty_loop
-            )]
-            if false {
-                let returned: Result<Receipt, PayError> = loop {};
-                return returned;
-            }
             let account = account;
             let _ = &account;
             let amount = amount;
-            let value: Result<Receipt, PayError> = { bank::pay(account, amount).await };
-            #[allow(unreachable_code)] value
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: Result<Receipt, PayError> = loop {};
+                    return returned;
+                }
+                bank::pay(account, amount).await
+            }
         };
         let body = ::core::pin::pin!(body);
         ::cache_lock::private::hold(&guard, body).await

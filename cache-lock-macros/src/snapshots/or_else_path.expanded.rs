@@ -14,19 +14,18 @@ async fn nightly() {
             ::core::result::Result::Err(error) => return report(error),
         };
         let body = async move {
-            #[allow(
-                unreachable_code,
-                clippy::diverging_sub_expression,
-                clippy::empty_loop
-            )]
-            if false {
-                let returned: () = loop {};
-                return returned;
-            }
-            let value: () = {
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: () = loop {};
+                    return returned;
+                }
                 tidy_up().await;
-            };
-            #[allow(unreachable_code)] value
+            }
         };
         let body = ::core::pin::pin!(body);
         ::cache_lock::private::hold(&guard, body).await

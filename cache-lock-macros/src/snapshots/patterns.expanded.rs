@@ -33,15 +33,6 @@ async fn cancel(
             }
         };
         let body = async move {
-            #[allow(
-                unreachable_code,
-                clippy::diverging_sub_expression,
-                clippy::empty_loop
-            )]
-            if false {
-                let returned: Result<_, AppError> = loop {};
-                return returned;
-            }
             let id = id;
             let _ = &id;
             let mut attempts = attempts;
@@ -49,11 +40,19 @@ async fn cancel(
             let _ = &r#type;
             #[cfg(feature = "audit")]
             let audit = audit;
-            let value: Result<_, AppError> = {
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: Result<_, AppError> = loop {};
+                    return returned;
+                }
                 attempts += 1;
                 orders::cancel(id, attempts).await
-            };
-            #[allow(unreachable_code)] value
+            }
         };
         let body = ::core::pin::pin!(body);
         ::cache_lock::private::hold(&guard, body).await

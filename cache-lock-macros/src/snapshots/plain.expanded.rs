@@ -32,28 +32,27 @@ pub async fn reserve(
             }
         };
         let body = async move {
-            #[allow(
-                unreachable_code,
-                clippy::diverging_sub_expression,
-                clippy::empty_loop
-            )]
-            if false {
-                let returned: Result<Receipt, ReserveError> = loop {};
-                return returned;
-            }
             let db = db;
             let room_id = room_id;
             let _ = &room_id;
             let student = student;
             let _ = &student;
-            let value: Result<Receipt, ReserveError> = {
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: Result<Receipt, ReserveError> = loop {};
+                    return returned;
+                }
                 let room = db.room(room_id).await?;
                 if room.is_full() {
                     return Err(ReserveError::Full);
                 }
                 db.put(room, student).await
-            };
-            #[allow(unreachable_code)] value
+            }
         };
         let body = ::core::pin::pin!(body);
         ::cache_lock::private::hold(&guard, body).await

@@ -31,23 +31,22 @@ async fn refresh(day: Date, shop: &Shop) -> Result<Option<Report>, Error> {
             }
         };
         let body = async move {
-            #[allow(
-                unreachable_code,
-                clippy::diverging_sub_expression,
-                clippy::empty_loop
-            )]
-            if false {
-                let returned: Result<Option<Report>, Error> = loop {};
-                return returned;
-            }
             let day = day;
             let _ = &day;
             let shop = shop;
             let _ = &shop;
-            let value: Result<Option<Report>, Error> = {
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: Result<Option<Report>, Error> = loop {};
+                    return returned;
+                }
                 Ok(Some(build(day, shop).await?))
-            };
-            #[allow(unreachable_code)] value
+            }
         };
         let body = ::core::pin::pin!(body);
         ::cache_lock::private::hold(&guard, body).await
