@@ -24,11 +24,39 @@ fn reason_to_leave_out_messages() -> Option<String> {
     let version = Command::new(rustc).arg("--version").output().expect("rustc runs").stdout;
     let version = String::from_utf8_lossy(&version);
     if !version.starts_with(TOOLCHAIN) {
-        return Some(format!("its messages are those of {TOOLCHAIN}, and this is {}", version.trim()));
+        return Some(format!(
+            "its messages are those of {TOOLCHAIN}, and this is {}",
+            version.trim()
+        ));
     }
-    let features = [cfg!(feature = "tls"), cfg!(feature = "uuid"), cfg!(feature = "bson"), cfg!(feature = "serde")];
+    let features = [
+        cfg!(feature = "tls"),
+        cfg!(feature = "uuid"),
+        cfg!(feature = "bson"),
+        cfg!(feature = "serde"),
+    ];
     if !cfg!(feature = "redis") || features.contains(&true) {
         return Some("its messages are those of the default features".to_owned());
     }
     None
+}
+
+/// `ui/pass.rs` lists the pass cases for the crates that build them in both editions.
+#[test]
+fn every_pass_case_is_listed() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
+    let list = std::fs::read_to_string(root.join("pass.rs")).expect("the list is there");
+    let mut cases = 0;
+    for topic in root.join("pass").read_dir().expect("the cases are there") {
+        let topic = topic.expect("readable").path();
+        for case in topic.read_dir().expect("a topic is a folder") {
+            let case = case.expect("readable").path();
+            let path = case.strip_prefix(&root).expect("it is below").display().to_string();
+            assert!(list.contains(&format!("#[path = \"{path}\"]")), "{path} is not listed");
+            let name = case.file_stem().expect("a file").to_string_lossy().into_owned();
+            assert!(list.contains(&format!("        {name}\n")), "{name} is not run");
+            cases += 1;
+        }
+    }
+    assert!(cases >= 25, "only {cases} cases were found");
 }

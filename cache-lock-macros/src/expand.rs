@@ -10,6 +10,7 @@ use syn::{ExprPath, Stmt, Type, spanned::Spanned as _};
 use crate::{
     args::{Args, OnLost, OrElse, Prefix, Time},
     function::Function,
+    pattern::Binding,
     scope::{self, Part},
 };
 
@@ -283,17 +284,17 @@ impl Expansion<'_> {
             quote_spanned!(site=> let _ = &#receiver;)
         });
         let moves = self.function.bindings.iter().map(|binding| {
-            let (name, mutability, cfgs) = (&binding.name, &binding.mutability, &binding.cfgs);
+            let Binding { name, mutability, attrs } = binding;
             let used = self
                 .is_used_outside(name)
-                .then(|| quote_spanned!(site=> #(#cfgs)* let _ = &#name;));
+                .then(|| quote_spanned!(site=> #(#attrs)* let _ = &#name;));
             // To clippy this uses a name that says that it is not used.
             let allow = name.to_string().starts_with('_').then(|| {
                 quote_spanned! {site=>
                     #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
                 }
             });
-            quote_spanned!(site=> #(#cfgs)* #allow let #mutability #name = #name; #used)
+            quote_spanned!(site=> #(#attrs)* #allow let #mutability #name = #name; #used)
         });
         let bind = self.args.bind.as_ref().map(|bind| quote_spanned!(site=> let #bind = lock;));
         // Clippy wants items first, and so may the user.

@@ -84,7 +84,9 @@ impl Function {
                     }
                 }
                 FnArg::Typed(typed) => {
-                    let bindings = pattern::bindings(&typed.pat, &typed.attrs);
+                    self.bindings.extend(pattern::bindings(&typed.pat, &typed.attrs));
+                    // Fulfilled where the name moves into the body, and nowhere else.
+                    typed.attrs.retain(|attr| !attr.path().is_ident("expect"));
                     let mut pat = (*typed.pat).clone();
                     pattern::strip_mut(&mut pat);
                     if pattern::binds_everything(&pat) {
@@ -98,16 +100,15 @@ impl Function {
                             ident: name.clone(),
                             subpat: None,
                         });
-                        let cfgs: Vec<_> = cfgs(&typed.attrs).collect();
+                        let attrs = &typed.attrs;
                         let mutability =
                             pattern::borrows_mutably(&pat).then_some(Token![mut](name.span()));
                         // Two statements: what `_` leaves in the argument lives as long as the rest.
                         self.arguments.push(quote_spanned! {Span::mixed_site()=>
-                            #(#cfgs)* let #mutability #name = #name;
-                            #(#cfgs)* let #pat = #name;
+                            #(#attrs)* let #mutability #name = #name;
+                            #(#attrs)* let #pat = #name;
                         });
                     }
-                    self.bindings.extend(bindings);
                 }
             }
         }
@@ -165,10 +166,6 @@ impl Function {
     pub(crate) fn body_span(&self) -> Span {
         self.item.block.brace_token.span.join()
     }
-}
-
-fn cfgs(attrs: &[Attribute]) -> impl Iterator<Item = &Attribute> {
-    attrs.iter().filter(|attr| attr.path().is_ident("cfg"))
 }
 
 /// A name for a parameter whose pattern moves into the body.

@@ -12,8 +12,8 @@ use syn::{
 pub(crate) struct Binding {
     pub(crate) name: Ident,
     pub(crate) mutability: Option<Token![mut]>,
-    /// `#[cfg]` of the parameter: where the parameter is gone, so is its name.
-    pub(crate) cfgs: Vec<Attribute>,
+    /// The parameter's attributes, which are `#[cfg]`s and lint levels: both go with the name.
+    pub(crate) attrs: Vec<Attribute>,
 }
 
 pub(crate) fn bindings(pat: &Pat, attrs: &[Attribute]) -> Vec<Binding> {
@@ -28,7 +28,6 @@ pub(crate) fn bindings(pat: &Pat, attrs: &[Attribute]) -> Vec<Binding> {
     }
     let mut collect = Collect(Vec::new());
     collect.visit_pat(pat);
-    let cfgs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).cloned().collect();
     collect
         .0
         .into_iter()
@@ -36,7 +35,7 @@ pub(crate) fn bindings(pat: &Pat, attrs: &[Attribute]) -> Vec<Binding> {
             name: pat.ident.clone(),
             // The `mut` of `ref mut x` belongs to the reference.
             mutability: pat.mutability.filter(|_| pat.by_ref.is_none()),
-            cfgs: cfgs.clone(),
+            attrs: attrs.to_vec(),
         })
         .collect()
 }

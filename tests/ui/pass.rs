@@ -60,6 +60,8 @@ mod instrument;
 mod native_async_trait;
 #[path = "pass/traits/renamed_import.rs"]
 mod renamed_import;
+#[path = "pass/traits/tokio_main.rs"]
+mod tokio_main;
 
 mod runs {
     macro_rules! runs {
@@ -102,5 +104,6 @@ mod runs {
         instrument
         native_async_trait
         renamed_import
+        tokio_main
     }
 }

@@ -1,5 +1,5 @@
 //! The pass cases of the attribute, in edition 2021.
-#![cfg(test)]
 
+#[cfg(test)]
 #[path = "../../ui/pass.rs"]
 mod cases;

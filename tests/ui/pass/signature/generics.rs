@@ -19,7 +19,13 @@ async fn one_lock_for_all<T: Send>(values: Vec<T>) -> Result<usize, LockError> {
     Ok(values.len())
 }
 
+#[cache_lock(prefix = "error", key = "{id}")]
+async fn any_error<E: From<LockError>>(id: u64) -> Result<u64, E> {
+    Ok(id)
+}
+
 async fn check() {
+    assert_eq!(any_error::<Box<dyn std::error::Error>>(3).await.unwrap(), 3);
     assert_eq!(show(1, "a", 2).await.unwrap(), "1aa");
     assert_eq!(show(7_u8, String::from("b"), 1).await.unwrap(), "7b");
     assert_eq!(length("ab", ['c', 'd', 'e']).await.unwrap(), 5);

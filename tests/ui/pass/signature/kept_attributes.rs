@@ -22,6 +22,8 @@ async fn parameters(
     #[cfg(not(any()))] here: u64,
     #[cfg(any())] (a, _): (NoSuchType, NoSuchType),
     #[cfg(not(any()))] (b, _): (u64, u64),
+    #[allow(unused_variables)] unused: u64,
+    #[expect(unused_variables)] expected: u64,
 ) -> Result<u64, LockError> {
     Ok(id + here + b)
 }
@@ -29,7 +31,7 @@ async fn parameters(
 #[allow(deprecated)]
 async fn check() {
     assert_eq!(kept(1).await.unwrap(), 1);
-    assert_eq!(parameters(1, 2, (3, 4)).await.unwrap(), 6);
+    assert_eq!(parameters(1, 2, (3, 4), 5, 6).await.unwrap(), 6);
 }
 
 #[tokio::main(flavor = "current_thread")]
