@@ -72,7 +72,6 @@ pub(crate) enum Prefix {
 }
 
 /// `key = ".."`, and what it reads as.
-
 pub(crate) struct Template {
     pub(crate) span: Span,
     pub(crate) segments: Vec<Segment>,

@@ -9,7 +9,6 @@ use syn::{
 };
 
 /// The statements of the boxed block.
-
 pub(crate) struct Boxed {
     /// What async_trait puts first, to pin inference.
     pub(crate) pin: Option<Stmt>,

@@ -97,7 +97,7 @@ mod tests {
             "", " ", "s", "2 sec", "2 s", " 2s", "2s ", "2S", "2.5s", "2us", "2d", "1m30s", "+2s",
             "２s",
         ] {
-            let error = parse("timeout", text).unwrap_err();
+            let error = parse("timeout", text).expect_err(text);
             assert!(error.starts_with(&format!("cannot read {text:?} as a duration")), "{error}");
             assert!(error.contains("one of `ms`, `s`, `m`, `h`"), "{error}");
         }

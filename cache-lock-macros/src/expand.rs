@@ -3,24 +3,21 @@
 //! All names of ours have the hygiene of `Span::mixed_site()`, so they meet none of the user's; all
 //! paths start at a crate, so nothing that the user shadows or leaves out (a prelude) matters.
 
-use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
-use quote::{ToTokens as _, quote, quote_spanned};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote_spanned};
 use syn::{ExprPath, Stmt, Type, spanned::Spanned as _};
 
 use crate::{
-    args::{Args, OnLost, OrElse, Prefix, Time},
+    args::{Args, OnLost, OrElse, Prefix},
     function::Function,
+    home::Home,
+    options,
     pattern::Binding,
     scope::{self, Part},
 };
 
 /// The function with its body under the lock.
-pub(crate) fn expand(
-    args: &Args,
-    function: Function,
-    key: &[Part],
-    home: &TokenStream,
-) -> TokenStream {
+pub(crate) fn expand(args: &Args, function: Function, key: &[Part], home: &Home) -> TokenStream {
     let expansion = Expansion { args, function: &function, key, home };
     let statements = expansion.statements();
     function.with_body(statements)
@@ -28,19 +25,21 @@ pub(crate) fn expand(
 
 /// Errors are reported beside the item as it was written. The guard's name gets a value, so that
 /// the body that uses it has no errors of its own.
-pub(crate) fn bind_only(args: &Args, home: &TokenStream) -> Option<TokenStream> {
+pub(crate) fn bind_only(args: &Args, home: &Home) -> Option<TokenStream> {
     let bind = args.bind.as_ref()?;
-    let ty = quote!(&#home::LockGuard);
-    let ty = if args.when.is_some() { quote!(::core::option::Option<#ty>) } else { ty };
-    Some(quote_spanned!(Span::mixed_site()=> let #bind = (|| -> #ty { loop {} })();))
+    let site = Span::mixed_site();
+    let home = home.at(site);
+    let ty = quote_spanned!(site=> &#home::LockGuard);
+    let ty =
+        if args.when.is_some() { quote_spanned!(site=> ::core::option::Option<#ty>) } else { ty };
+    Some(quote_spanned!(site=> let #bind = (|| -> #ty { loop {} })();))
 }
 
 struct Expansion<'a> {
     args: &'a Args,
     function: &'a Function,
     key: &'a [Part],
-    /// `::cache_lock`, or what `crate = ..` says.
-    home: &'a TokenStream,
+    home: &'a Home,
 }
 
 impl Expansion<'_> {
@@ -82,10 +81,10 @@ impl Expansion<'_> {
     }
 
     fn acquire(&self) -> TokenStream {
-        let private = self.private(Span::mixed_site());
+        let private = self.home.private(Span::mixed_site());
         let manager = self.manager();
         let key = self.lock_key();
-        let options = self.options();
+        let options = options::options(self.args, self.home);
         let failed = self.failed();
         let skip = self.args.skip_if_locked.map(|_| {
             let skipped = self.through("SkipIfLocked", "skipped");
@@ -132,11 +131,11 @@ impl Expansion<'_> {
 
     fn manager(&self) -> TokenStream {
         let Some(with) = &self.args.with else {
-            let private = self.private(Span::mixed_site());
+            let private = self.home.private(Span::mixed_site());
             return quote_spanned!(Span::mixed_site()=> #private::manager());
         };
         let span = with.span().resolved_at(Span::mixed_site());
-        let home = self.home(span);
+        let home = self.home.at(span);
         let with = self.expression(with);
         // `&*` to a type that is known: so a reference, a `Box` or an `Arc` will do as well.
         let manager = quote_spanned! {span=>
@@ -147,10 +146,10 @@ impl Expansion<'_> {
 
     fn lock_key(&self) -> TokenStream {
         let site = Span::mixed_site();
-        let home = self.home(site);
+        let home = self.home.at(site);
         let prefix = match &self.args.prefix {
             Some(Prefix::Literal(literal)) => literal.to_token_stream(),
-            Some(Prefix::Const(path)) => self.constant_prefix(path),
+            Some(Prefix::Const(path)) => options::prefix(path, self.home),
             None => TokenStream::new(),
         };
         let parts = self.key.iter().enumerate().map(|(index, part)| match part {
@@ -165,105 +164,6 @@ impl Expansion<'_> {
             }
         });
         quote_spanned!(site=> #home::LockKey::new(#prefix) #(#parts)*)
-    }
-
-    fn options(&self) -> TokenStream {
-        let site = Span::mixed_site();
-        let home = self.home(site);
-        let mut setters = TokenStream::new();
-        let mut set = |setter: &str, value: TokenStream| {
-            let setter = Ident::new(setter, site);
-            setters.extend(quote_spanned!(site=> .#setter(#value)));
-        };
-        if self.args.timeout.is_none() && self.args.skip_if_locked.is_some() {
-            set("timeout", quote_spanned!(site=> ::core::time::Duration::ZERO));
-        }
-        let mut check = Check::Done;
-        for duration in self.durations() {
-            set(duration.name, duration.value);
-            check = check.max(duration.check);
-        }
-        if let Some(renew) = &self.args.renew {
-            set("renew", renew.to_token_stream());
-        }
-        if let Some(on_lost) = self.args.on_lost {
-            let variant = match on_lost {
-                OnLost::Cancel => "Cancel",
-                OnLost::Finish => "Finish",
-            };
-            let variant = Ident::new(variant, site);
-            set("on_lost", quote_spanned!(site=> #home::OnLost::#variant));
-        }
-        let options = quote_spanned!(site=> #home::LockOptions::new() #setters);
-        // Either way a constant, which takes no room in the future.
-        if check == Check::Early {
-            quote_spanned! {site=>
-                {
-                    const __OPTIONS: #home::LockOptions = #options;
-                    &__OPTIONS
-                }
-            }
-        } else {
-            quote_spanned!(site=> &const { #options })
-        }
-    }
-
-    /// The durations that are written, with the checks of those that only rustc can read.
-    fn durations(&self) -> Vec<Duration> {
-        let Args { timeout, expire, max_hold, .. } = self.args;
-        let mut durations = Vec::new();
-        let mut push = |name, value, times: &[&Time]| {
-            durations.push(Duration { name, value, check: Check::of(times) });
-        };
-        if let Some(timeout) = timeout {
-            push("timeout", duration(timeout), &[timeout]);
-        }
-        if let Some(expire) = expire {
-            push("expire", self.checked("check_expire", expire, &[]), &[expire]);
-        }
-        match (max_hold, expire) {
-            (Some(max_hold), Some(expire)) => {
-                push(
-                    "max_hold",
-                    self.checked("check_max_hold", max_hold, &[expire]),
-                    &[max_hold, expire],
-                );
-            }
-            (Some(max_hold), None) => push("max_hold", duration(max_hold), &[max_hold]),
-            (None, _) => {}
-        }
-        durations
-    }
-
-    /// `duration` through a check of its limits. Those of literals have been checked already.
-    fn checked(&self, check: &str, time: &Time, others: &[&Time]) -> TokenStream {
-        let value = duration(time);
-        let path = others.iter().copied().chain([time]).find_map(|time| match time {
-            Time::Const(path) => Some(path),
-            Time::Millis(..) => None,
-        });
-        let Some(path) = path else { return value };
-        let span = path.span().resolved_at(Span::mixed_site());
-        let others = others.iter().copied().map(duration);
-        let private = self.private(span);
-        let check = Ident::new(check, span);
-        quote_spanned!(span=> #private::#check(#value #(, #others)*))
-    }
-
-    fn constant_prefix(&self, path: &ExprPath) -> TokenStream {
-        let site = Span::mixed_site();
-        let span = path.span().resolved_at(site);
-        let private = self.private(span);
-        let checked = quote_spanned!(span=> #private::check_prefix(#path));
-        if may_be_generic(path) {
-            return quote_spanned!(site=> const { #checked });
-        }
-        quote_spanned! {site=>
-            {
-                const __PREFIX: &str = #checked;
-                __PREFIX
-            }
-        }
     }
 
     /// What the body sees as the guard.
@@ -345,7 +245,7 @@ impl Expansion<'_> {
 
     fn hold(&self) -> TokenStream {
         let site = Span::mixed_site();
-        let private = self.private(site);
+        let private = self.home.private(site);
         let (hold, unlocked) = if self.runs_to_its_end() {
             (quote_spanned!(site=> hold_to_end), quote_spanned!(site=> body.await))
         } else {
@@ -369,7 +269,7 @@ impl Expansion<'_> {
     }
 
     fn release(&self) -> TokenStream {
-        let private = self.private(Span::mixed_site());
+        let private = self.home.private(Span::mixed_site());
         let release = quote_spanned!(Span::mixed_site()=> #private::release(guard).await;);
         if self.args.when.is_none() {
             return release;
@@ -386,7 +286,7 @@ impl Expansion<'_> {
             Some(OrElse::Path(path)) => call(path),
             Some(OrElse::Closure(closure)) => {
                 let closure = self.expression(closure);
-                let private = self.private(Span::mixed_site());
+                let private = self.home.private(Span::mixed_site());
                 let returns = &self.function.returns;
                 quote_spanned!(Span::mixed_site()=> #private::or_else::<#returns, _>(error, #closure))
             }
@@ -415,74 +315,13 @@ impl Expansion<'_> {
     fn through(&self, name: &str, method: &str) -> TokenStream {
         let returns = &self.function.returns;
         let span = type_span(returns).resolved_at(Span::mixed_site());
-        let private = self.private(span);
+        let private = self.home.private(span);
         let (name, method) = (Ident::new(name, span), Ident::new(method, span));
         quote_spanned!(span=> <#returns as #private::#name>::#method)
     }
 
     fn expression(&self, expr: &impl quote::ToTokens) -> TokenStream {
         scope::rename_self(expr.to_token_stream(), self.function.receiver.as_ref())
-    }
-
-    fn private(&self, span: Span) -> TokenStream {
-        let home = self.home(span);
-        quote_spanned!(span=> #home::private)
-    }
-
-    /// The crate's path. An error in what is made of it belongs to the tokens at `span`, unless the
-    /// user has written the path.
-    fn home(&self, span: Span) -> TokenStream {
-        let home = self.home.clone();
-        if self.args.krate.is_some() {
-            return home;
-        }
-        home.into_iter()
-            .map(|mut token| {
-                token.set_span(span.resolved_at(token.span()));
-                token
-            })
-            .collect()
-    }
-}
-
-/// A duration among the options.
-struct Duration {
-    name: &'static str,
-    value: TokenStream,
-    check: Check,
-}
-
-/// Where the limits of a duration are checked, from the best place to the worst.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Check {
-    /// Here: a literal.
-    Done,
-    /// In a `const` item, when the function is checked.
-    Early,
-    /// In `const { .. }`, when the function is compiled. Only there a constant can depend on the
-    /// generic parameters around it.
-    Late,
-}
-
-impl Check {
-    fn of(times: &[&Time]) -> Self {
-        let check = |time: &&Time| match time {
-            Time::Const(path) if may_be_generic(path) => Self::Late,
-            Time::Const(_) => Self::Early,
-            Time::Millis(..) => Self::Done,
-        };
-        times.iter().map(check).max().unwrap_or(Self::Done)
-    }
-}
-
-fn duration(time: &Time) -> TokenStream {
-    match time {
-        Time::Millis(millis, span) => {
-            let mut millis = Literal::u64_unsuffixed(*millis);
-            millis.set_span(*span);
-            quote_spanned!(Span::mixed_site()=> ::core::time::Duration::from_millis(#millis))
-        }
-        Time::Const(path) => path.to_token_stream(),
     }
 }
 
@@ -501,14 +340,4 @@ fn braces(statements: TokenStream, span: Span) -> TokenStream {
 
 fn type_span(ty: &Type) -> Span {
     ty.to_token_stream().into_iter().next().map_or_else(Span::call_site, |_| ty.span())
-}
-
-/// Whether a constant may depend on a generic parameter of the function or of its `impl`, which the
-/// attribute does not see: `Self::LEASE`, `T::LEASE`, `<T as Timed>::LEASE`.
-fn may_be_generic(path: &ExprPath) -> bool {
-    let segments = &path.path.segments;
-    path.qself.is_some()
-        || path.path.leading_colon.is_none()
-            && segments.len() > 1
-            && segments[0].ident.to_string().starts_with(char::is_uppercase)
 }

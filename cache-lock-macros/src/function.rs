@@ -40,7 +40,6 @@ pub(crate) struct Function {
 }
 
 /// `#[lock_key(fields)]` on the parameter `name`.
-
 pub(crate) struct LockKeyParam {
     pub(crate) name: Ident,
     pub(crate) fields: Vec<Field>,
@@ -188,7 +187,7 @@ pub(crate) fn strip_lock_keys(item: &mut ItemFn) -> Vec<(FnArg, Attribute)> {
 }
 
 /// `#[lock_key]`, also by its path.
-fn is_lock_key(attr: &Attribute) -> bool {
+pub(crate) fn is_lock_key(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|segment| segment.ident == "lock_key")
 }
 

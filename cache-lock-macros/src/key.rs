@@ -284,11 +284,11 @@ mod tests {
 
     #[test]
     fn fields_of_the_parameter_attribute() {
-        let parse = |text: &str| parse_fields(text.parse().unwrap());
-        assert_eq!(parse("id").unwrap(), [Field::Named("id".to_owned())]);
-        assert_eq!(parse("0.1").unwrap(), [Field::Index(0), Field::Index(1)]);
+        let parse = |text: &str| parse_fields(text.parse().expect("tokens"));
+        assert_eq!(parse("id").expect("a field"), [Field::Named("id".to_owned())]);
+        assert_eq!(parse("0.1").expect("fields"), [Field::Index(0), Field::Index(1)]);
         assert_eq!(
-            parse("address.city").unwrap(),
+            parse("address.city").expect("fields"),
             [Field::Named("address".to_owned()), Field::Named("city".to_owned())]
         );
         for text in ["", "id()", "a b.c()", "\"id\"", "a,b", "1x"] {

@@ -1,7 +1,7 @@
 //! The attribute of cache-lock.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, quote};
+use quote::quote;
 use syn::{Expr, ItemFn, Stmt, parse_quote};
 
 mod args;
@@ -10,13 +10,15 @@ mod duration;
 mod errors;
 mod expand;
 mod function;
+mod home;
 mod key;
+mod options;
 mod pattern;
 mod scope;
 mod signature;
 mod suggest;
 
-use crate::{args::Args, errors::Errors, function::Function};
+use crate::{args::Args, errors::Errors, function::Function, home::Home};
 
 #[cfg_attr(not(doctest), doc = include_str!("cache_lock.md"))]
 #[proc_macro_attribute]
@@ -40,7 +42,7 @@ pub fn cache_lock_facade(
 fn cache_lock_at(args: TokenStream, item: TokenStream, home: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = Args::parse(args, &mut errors);
-    let home = args.krate.as_ref().map_or(home, |path| path.to_token_stream());
+    let home = Home::new(&args, home);
     let Some(written) = errors.ok(signature::parse(item.clone())) else {
         let errors = errors.into_compile_errors();
         // Where an expression stands, only one can stand.
@@ -61,7 +63,7 @@ fn cache_lock_at(args: TokenStream, item: TokenStream, home: TokenStream) -> Tok
 }
 
 /// The function as it was written, which callers and editors can go on resolving.
-fn without_lock(mut item: ItemFn, args: &Args, home: &TokenStream) -> ItemFn {
+fn without_lock(mut item: ItemFn, args: &Args, home: &Home) -> ItemFn {
     function::strip_lock_keys(&mut item);
     item.attrs.retain(|attr| !signature::is_cache_lock(attr));
     // The attribute may be what uses a parameter.

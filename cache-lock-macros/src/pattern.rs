@@ -104,7 +104,7 @@ mod tests {
     use syn::{Pat, parse::Parser as _};
 
     fn pat(text: &str) -> Pat {
-        Pat::parse_single.parse_str(text).unwrap()
+        Pat::parse_single.parse_str(text).expect(text)
     }
 
     #[test]

@@ -13,7 +13,6 @@ use crate::{
 };
 
 /// A piece of the key, ready to be written.
-
 pub(crate) enum Part {
     Text(String),
     /// An expression for the value, such as `user.id`, at the place where the user named it.

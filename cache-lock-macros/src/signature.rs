@@ -9,7 +9,12 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use crate::{args::Args, boxed, errors::Errors, function::written_return_type};
+use crate::{
+    args::Args,
+    boxed,
+    errors::Errors,
+    function::{is_lock_key, written_return_type},
+};
 
 /// Reads the annotated item, or says what the attribute is for.
 pub(crate) fn parse(item: TokenStream) -> syn::Result<ItemFn> {
@@ -123,9 +128,7 @@ fn has_lock_key(item: &ItemFn) -> bool {
     item.sig.inputs.iter().any(|input| {
         let (FnArg::Receiver(syn::Receiver { attrs, .. })
         | FnArg::Typed(syn::PatType { attrs, .. })) = input;
-        attrs.iter().any(|attr| {
-            attr.path().segments.last().is_some_and(|segment| segment.ident == "lock_key")
-        })
+        attrs.iter().any(is_lock_key)
     })
 }
 

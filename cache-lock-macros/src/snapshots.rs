@@ -12,11 +12,11 @@ use crate::{cache_lock_at, signature::is_cache_lock};
 
 fn check(name: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/snapshots");
-    let written = fs::read_to_string(folder.join(format!("{name}.rs"))).unwrap();
+    let written = fs::read_to_string(folder.join(format!("{name}.rs"))).expect(name);
     let expanded = expand_all(&written);
     let path = folder.join(format!("{name}.expanded.rs"));
     if std::env::var_os("CACHE_LOCK_BLESS").is_some_and(|value| value == "1") {
-        fs::write(&path, &expanded).unwrap();
+        fs::write(&path, &expanded).expect(name);
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
     assert!(
@@ -27,14 +27,15 @@ fn check(name: &str) {
 
 /// Expands every `#[cache_lock]` of a file, in functions and in the methods of an `impl`.
 fn expand_all(written: &str) -> String {
-    let mut file: File = syn::parse_str(written).unwrap();
+    let mut file: File = syn::parse_str(written).expect("the snapshot is Rust");
     for item in &mut file.items {
         match item {
             Item::Fn(function) => *item = Item::Verbatim(expand_one(function.clone())),
             Item::Impl(block) => {
                 for item in &mut block.items {
-                    let function: ItemFn = syn::parse2(item.to_token_stream()).unwrap();
-                    *item = syn::parse2(expand_one(function)).unwrap();
+                    let function: ItemFn =
+                        syn::parse2(item.to_token_stream()).expect("the snapshot has methods only");
+                    *item = syn::parse2(expand_one(function)).expect("a method stays one");
                 }
             }
             _ => {}

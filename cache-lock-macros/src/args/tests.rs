@@ -2,7 +2,7 @@ use super::{Args, Errors, OnLost, OrElse, Prefix, Time};
 
 fn read(text: &str) -> (Args, Vec<String>) {
     let mut errors = Errors::default();
-    let args = Args::parse(text.parse().unwrap(), &mut errors);
+    let args = Args::parse(text.parse().expect("tokens"), &mut errors);
     (args, errors.messages())
 }
 
@@ -15,12 +15,12 @@ fn every_argument_is_read() {
     );
     assert_eq!(errors, [""; 0]);
     assert!(matches!(args.prefix, Some(Prefix::Literal(text)) if text.value() == "room"));
-    assert_eq!(args.key.unwrap().segments.len(), 1);
+    assert!(args.key.is_some_and(|key| key.segments.len() == 1));
     assert!(matches!(args.timeout, Some(Time::Millis(2_000, _))));
     assert!(matches!(args.expire, Some(Time::Millis(10_000, _))));
     assert!(matches!(args.max_hold, Some(Time::Millis(60_000, _))));
-    assert!(args.renew.unwrap().value);
-    assert_eq!(args.bind.unwrap(), "lock");
+    assert!(args.renew.is_some_and(|renew| renew.value));
+    assert!(args.bind.is_some_and(|bind| bind == "lock"));
     assert!(matches!(args.or_else, Some(OrElse::Closure(_))));
     assert!(args.skip_if_locked.is_some());
     assert_eq!(args.on_lost, Some(OnLost::Finish));

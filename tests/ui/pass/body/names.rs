@@ -16,7 +16,18 @@ async fn arguments(
     enabled: u64,
     r#type: u64,
 ) -> Result<u64, LockError> {
-    Ok(key + guard + lock + manager + options + result + body + error + outcome + value + enabled + r#type)
+    Ok(key
+        + guard
+        + lock
+        + manager
+        + options
+        + result
+        + body
+        + error
+        + outcome
+        + value
+        + enabled
+        + r#type)
 }
 
 #[cache_lock(prefix = "names", bind = guard, when = key > 0)]

@@ -1,7 +1,11 @@
 use cache_lock::{LockError, LockManager, cache_lock};
 
 #[cache_lock(prefix = "mut", key = "{count}")]
-async fn count_up(mut count: u64, _unused: &str, mut words: Vec<String>) -> Result<usize, LockError> {
+async fn count_up(
+    mut count: u64,
+    _unused: &str,
+    mut words: Vec<String>,
+) -> Result<usize, LockError> {
     count += 1;
     words.push(count.to_string());
     Ok(words.len())
@@ -13,7 +17,10 @@ async fn only_the_key_uses_it(id: u64) -> Result<(), LockError> {
 }
 
 #[cache_lock(prefix = "lock-key")]
-async fn parameter_attribute(#[lock_key] id: u64, #[lock_key(0)] pair: &(u8, u8)) -> Result<u8, LockError> {
+async fn parameter_attribute(
+    #[lock_key] id: u64,
+    #[lock_key(0)] pair: &(u8, u8),
+) -> Result<u8, LockError> {
     Ok(pair.1)
 }
 

@@ -37,11 +37,7 @@ async fn leftovers(
 }
 
 #[cache_lock(prefix = "reference", key = "{a}:{c}")]
-async fn references(
-    (a, b): &(u64, u64),
-    &c: &u64,
-    Path(d): &Path<u64>,
-) -> Result<u64, LockError> {
+async fn references((a, b): &(u64, u64), &c: &u64, Path(d): &Path<u64>) -> Result<u64, LockError> {
     Ok(a + b + c + d)
 }
 

@@ -32,7 +32,12 @@ impl Store for Memory {
     }
 
     #[cache_lock(prefix = "row", key = "{self.table}:{id}:{key}", bind = lock, when = self.table != "x")]
-    async fn put(&self, Path(id): Path<u64>, key: &str, mut times: u32) -> Result<String, LockError> {
+    async fn put(
+        &self,
+        Path(id): Path<u64>,
+        key: &str,
+        mut times: u32,
+    ) -> Result<String, LockError> {
         times += 1;
         if times == 0 {
             return Ok(String::new());
