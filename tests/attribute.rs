@@ -349,6 +349,11 @@ mod arguments {
         Ok(lock.is_lost())
     }
 
+    #[cache_lock(prefix = "lost", on_lost = "finish", when = locked, bind = lock)]
+    async fn finished_perhaps_without_a_lock(locked: bool) -> Result<bool, LockError> {
+        Ok(lock.is_some())
+    }
+
     #[cache_lock(prefix = "lost", expire = SHORT, renew = false, bind = lock, or_else = |_| Err(Early))]
     async fn cancelled_with_closure() -> Result<(), Early> {
         lock.lost().await;
@@ -374,6 +379,10 @@ mod arguments {
         assert!(locks.scope(finished(&ended)).await.expect("finished"));
         assert_eq!(ended.load(Ordering::Relaxed), 1);
         assert_eq!(locks.scope(cancelled_with_closure()).await, Err(Early));
+        for locked in [true, false] {
+            let ran = locks.scope(finished_perhaps_without_a_lock(locked)).await;
+            assert_eq!(ran.expect("free"), locked);
+        }
     }
 
     #[cache_lock(prefix = "outer")]

@@ -296,7 +296,7 @@ fn prefix(input: ParseStream<'_>) -> syn::Result<Prefix> {
         if literal.value().is_empty() {
             return Err(syn::Error::new(literal.span(), "`prefix` must not be empty"));
         }
-        if key::has_braces(&literal) {
+        if literal.value().contains(['{', '}']) {
             return Err(syn::Error::new(
                 literal.span(),
                 "`prefix` is constant; move the placeholder to `key` (and a Redis hash tag, as `{{tag}}`)",

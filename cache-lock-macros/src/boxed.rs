@@ -3,8 +3,8 @@
 
 use proc_macro2::Ident;
 use syn::{
-    AssocType, Block, Expr, ExprAsync, FnArg, ItemFn, Local, Pat, Path, ReturnType, Signature,
-    Stmt, Type,
+    AssocType, Block, Expr, ExprAsync, FnArg, ItemFn, Local, Pat, PatIdent, Path, ReturnType,
+    Signature, Stmt, Type,
     visit::{self, Visit},
 };
 
@@ -14,8 +14,23 @@ pub(crate) struct Boxed {
     pub(crate) pin: Option<Stmt>,
     /// `let x = x;` and `let (a, b) = { let __arg0 = __arg0; __arg0 };`: the arguments on their way
     /// into the block.
-    pub(crate) arguments: Vec<Local>,
+    pub(crate) arguments: Vec<Argument>,
     pub(crate) body: Vec<Stmt>,
+}
+
+impl Boxed {
+    /// The user's pattern of a parameter that async_trait has given a plain name.
+    pub(crate) fn pattern_of(&self, parameter: &Pat) -> Option<&Pat> {
+        let Pat::Ident(PatIdent { ident, .. }) = parameter else { return None };
+        let argument = self.arguments.iter().find(|argument| argument.parameter == *ident)?;
+        Some(&argument.local.pat)
+    }
+}
+
+/// `let pattern = parameter;`
+pub(crate) struct Argument {
+    pub(crate) parameter: Ident,
+    pub(crate) local: Local,
 }
 
 /// Whether the function's body is a boxed `async` block; gives what the block's future returns.
@@ -36,15 +51,20 @@ pub(crate) fn output(function: &ItemFn) -> Option<Type> {
     output.0.cloned()
 }
 
-/// Takes the statements out of the boxed block.
+/// Takes the statements out of the boxed block. An `async fn` has none: its future is its own.
 pub(crate) fn take(function: &mut ItemFn) -> Option<Boxed> {
+    if function.sig.asyncness.is_some() {
+        return None;
+    }
     let sig = function.sig.clone();
     let block = async_block_mut(&mut function.block)?;
     let mut statements = std::mem::take(&mut block.block.stmts).into_iter().peekable();
     let pin = statements.next_if(is_pin);
     let mut arguments = Vec::new();
-    while let Some(Stmt::Local(local)) = statements.next_if(|stmt| moves_argument(stmt, &sig)) {
-        arguments.push(local);
+    while let Some(parameter) = statements.peek().and_then(|stmt| moved_parameter(stmt, &sig)) {
+        if let Some(Stmt::Local(local)) = statements.next() {
+            arguments.push(Argument { parameter, local });
+        }
     }
     Some(Boxed { pin, arguments, body: statements.collect() })
 }
@@ -82,17 +102,18 @@ fn is_pin(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Expr(Expr::If(expr), _) if matches!(&*expr.cond, Expr::Let(_)) && expr.else_branch.is_none())
 }
 
-fn moves_argument(stmt: &Stmt, sig: &Signature) -> bool {
-    let Stmt::Local(Local { init: Some(init), .. }) = stmt else { return false };
+/// The parameter that a statement does nothing with but give it another pattern.
+fn moved_parameter(stmt: &Stmt, sig: &Signature) -> Option<Ident> {
+    let Stmt::Local(Local { init: Some(init), .. }) = stmt else { return None };
     let value = match &*init.expr {
         Expr::Block(block) => match block.block.stmts.last() {
             Some(Stmt::Expr(value, None)) => value,
-            _ => return false,
+            _ => return None,
         },
         value => value,
     };
-    let Expr::Path(path) = value else { return false };
-    path.path.get_ident().is_some_and(|name| is_parameter(name, sig))
+    let Expr::Path(path) = value else { return None };
+    path.path.get_ident().filter(|name| is_parameter(name, sig)).cloned()
 }
 
 fn is_parameter(name: &Ident, sig: &Signature) -> bool {

@@ -5,7 +5,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote_spanned};
-use syn::{ExprPath, Stmt, Type, spanned::Spanned as _};
+use syn::{ExprPath, Stmt, spanned::Spanned as _};
 
 use crate::{
     args::{Args, OnLost, OrElse, Prefix},
@@ -188,13 +188,14 @@ impl Expansion<'_> {
             let used = self
                 .is_used_outside(name)
                 .then(|| quote_spanned!(site=> #(#attrs)* let _ = &#name;));
-            // To clippy this uses a name that says that it is not used.
-            let allow = name.to_string().starts_with('_').then(|| {
-                quote_spanned! {site=>
-                    #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
-                }
-            });
-            quote_spanned!(site=> #(#attrs)* #allow let #mutability #name = #name; #used)
+            // To clippy these are the user's own statements.
+            let mut allow = quote_spanned!(site=> clippy::shadow_same);
+            if name.to_string().starts_with('_') {
+                allow.extend(quote_spanned! {site=>
+                    , clippy::used_underscore_binding, clippy::no_effect_underscore_binding
+                });
+            }
+            quote_spanned!(site=> #(#attrs)* #[allow(#allow)] let #mutability #name = #name; #used)
         });
         let bind = self.args.bind.as_ref().map(|bind| quote_spanned!(site=> let #bind = lock;));
         // Clippy wants items first, and so may the user.
@@ -314,7 +315,7 @@ impl Expansion<'_> {
     /// `<Ret as Trait>::method`, at the return type, since that is what lacks the impl.
     fn through(&self, name: &str, method: &str) -> TokenStream {
         let returns = &self.function.returns;
-        let span = type_span(returns).resolved_at(Span::mixed_site());
+        let span = returns.span().resolved_at(Span::mixed_site());
         let private = self.home.private(span);
         let (name, method) = (Ident::new(name, span), Ident::new(method, span));
         quote_spanned!(span=> <#returns as #private::#name>::#method)
@@ -336,8 +337,4 @@ fn braces(statements: TokenStream, span: Span) -> TokenStream {
     let mut group = Group::new(Delimiter::Brace, statements);
     group.set_span(span);
     TokenTree::Group(group).into()
-}
-
-fn type_span(ty: &Type) -> Span {
-    ty.to_token_stream().into_iter().next().map_or_else(Span::call_site, |_| ty.span())
 }

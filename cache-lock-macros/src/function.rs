@@ -9,7 +9,7 @@ use syn::{
 
 use crate::{
     args::Args,
-    boxed,
+    boxed::{self, Boxed},
     errors::Errors,
     key::{self, Field},
     pattern::{self, Binding},
@@ -50,8 +50,9 @@ impl Function {
     /// Checks the function and takes it apart. `None` if there is no body to take a lock around.
     pub(crate) fn new(mut item: ItemFn, args: &Args, errors: &mut Errors) -> Option<Self> {
         let returns = signature::check(&item, args, errors)?;
-        let lock_keys = take_lock_keys(&mut item, args, errors);
+        let marked = strip_lock_keys(&mut item);
         let boxed = boxed::take(&mut item);
+        let lock_keys = lock_keys(&marked, boxed.as_ref(), args, errors);
         let mut function = Self {
             boxed: boxed.is_some(),
             pin: None,
@@ -114,13 +115,13 @@ impl Function {
     }
 
     /// Follows the arguments through the statements that async_trait put in front of the body.
-    fn take_boxed(&mut self, boxed: boxed::Boxed) {
+    fn take_boxed(&mut self, boxed: Boxed) {
         self.pin = boxed.pin;
         self.body = boxed.body;
-        for mut local in boxed.arguments {
+        for boxed::Argument { parameter, mut local } in boxed.arguments {
             let bindings = pattern::bindings(&local.pat, &local.attrs);
-            if let (Some(init), [binding]) = (&local.init, &bindings[..])
-                && matches!(&*init.expr, syn::Expr::Path(path) if path.path.is_ident("self"))
+            if let [binding] = &bindings[..]
+                && parameter == "self"
             {
                 self.receiver = Some(binding.name.clone());
             }
@@ -191,18 +192,22 @@ pub(crate) fn is_lock_key(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|segment| segment.ident == "lock_key")
 }
 
-fn take_lock_keys(item: &mut ItemFn, args: &Args, errors: &mut Errors) -> Vec<LockKeyParam> {
-    let taken = strip_lock_keys(item);
+fn lock_keys(
+    marked: &[(FnArg, Attribute)],
+    boxed: Option<&Boxed>,
+    args: &Args,
+    errors: &mut Errors,
+) -> Vec<LockKeyParam> {
     if args.has_key()
-        && let Some((_, attr)) = taken.first()
+        && let Some((_, attr)) = marked.first()
     {
         errors.on(attr, "`#[lock_key]` and `key` both make the key; keep one of them");
         return Vec::new();
     }
-    taken.into_iter().filter_map(|(input, attr)| errors.ok(lock_key(&input, &attr))).collect()
+    marked.iter().filter_map(|(input, attr)| errors.ok(lock_key(input, attr, boxed))).collect()
 }
 
-fn lock_key(input: &FnArg, attr: &Attribute) -> syn::Result<LockKeyParam> {
+fn lock_key(input: &FnArg, attr: &Attribute, boxed: Option<&Boxed>) -> syn::Result<LockKeyParam> {
     let FnArg::Typed(typed) = input else {
         return Err(syn::Error::new_spanned(
             attr,
@@ -211,9 +216,10 @@ fn lock_key(input: &FnArg, attr: &Attribute) -> syn::Result<LockKeyParam> {
     };
     let fields = match &attr.meta {
         Meta::Path(_) => Vec::new(),
-        Meta::List(list) => key::parse_fields(list.tokens.clone()).map_err(|error| {
-            if list.tokens.is_empty() { syn::Error::new_spanned(attr, error) } else { error }
-        })?,
+        Meta::List(list) if list.tokens.is_empty() => {
+            return Err(syn::Error::new_spanned(attr, key::EXPECTED_FIELD));
+        }
+        Meta::List(list) => key::parse_fields(list.tokens.clone())?,
         Meta::NameValue(_) => {
             return Err(syn::Error::new_spanned(
                 attr,
@@ -221,23 +227,23 @@ fn lock_key(input: &FnArg, attr: &Attribute) -> syn::Result<LockKeyParam> {
             ));
         }
     };
-    match &pattern::bindings(&typed.pat, &[])[..] {
-        [binding] => {
-            // At the field, if there is one: that is what may not exist.
-            let span = match &attr.meta {
-                Meta::List(list) => list.tokens.span().resolved_at(binding.name.span()),
-                _ => binding.name.span(),
-            };
-            Ok(LockKeyParam { name: binding.name.clone(), fields, span })
-        }
-        bindings => Err(syn::Error::new_spanned(
-            &typed.pat,
+    let pat = boxed.and_then(|boxed| boxed.pattern_of(&typed.pat)).unwrap_or(&typed.pat);
+    let names = pattern::bindings(pat, &[]);
+    let [Binding { name, .. }] = &names[..] else {
+        let count = if names.is_empty() { "none".to_owned() } else { names.len().to_string() };
+        return Err(syn::Error::new_spanned(
+            pat,
             format!(
-                "`#[lock_key]` needs a pattern with exactly one name, and this one has {}; use `key = \"{{..}}\"`",
-                if bindings.is_empty() { "none".to_owned() } else { bindings.len().to_string() }
+                "`#[lock_key]` needs a pattern with exactly one name, and this one has {count}; use `key = \"{{..}}\"`"
             ),
-        )),
-    }
+        ));
+    };
+    // At the field, if there is one: that is what may not exist.
+    let span = match &attr.meta {
+        Meta::List(list) => list.tokens.span().resolved_at(name.span()),
+        _ => name.span(),
+    };
+    Ok(LockKeyParam { name: name.clone(), fields, span })
 }
 
 /// What the signature says that the function returns.

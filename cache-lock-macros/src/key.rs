@@ -2,7 +2,6 @@
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::LitStr;
 
 /// A piece of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +41,7 @@ impl Field {
 }
 
 /// `name` as an identifier, raw where it must be.
-pub(crate) fn ident(name: &str, span: Span) -> Ident {
+fn ident(name: &str, span: Span) -> Ident {
     match name {
         "self" | "Self" | "super" | "crate" => Ident::new(name, span),
         _ if syn::parse_str::<Ident>(name).is_ok() => Ident::new(name, span),
@@ -135,18 +134,17 @@ fn parse_place(text: &str) -> Option<Place> {
     Some(Place { root, fields })
 }
 
+pub(crate) const EXPECTED_FIELD: &str =
+    "expected a field, such as `#[lock_key(id)]` or `#[lock_key(address.city)]`";
+
 /// The fields of `#[lock_key(address.0.street)]`, or the error to report there.
 pub(crate) fn parse_fields(tokens: TokenStream) -> syn::Result<Vec<Field>> {
-    let expected = "expected a field, such as `#[lock_key(id)]` or `#[lock_key(address.city)]`";
     // Through text, since `0.1` lexes as one float; spaces are no part of a field path.
     let text: String = tokens.to_string().split_whitespace().collect();
-    if text.is_empty() {
-        return Err(syn::Error::new(Span::call_site(), expected));
-    }
     text.split('.')
         .map(parse_field)
         .collect::<Option<_>>()
-        .ok_or_else(|| syn::Error::new_spanned(tokens, expected))
+        .ok_or_else(|| syn::Error::new_spanned(tokens, EXPECTED_FIELD))
 }
 
 fn parse_field(text: &str) -> Option<Field> {
@@ -169,11 +167,6 @@ fn parse_name(text: &str) -> Option<String> {
     // Keywords are allowed: `{type}` is the parameter `r#type`.
     let tokens = syn::parse_str::<Ident>(&format!("r#{name}"));
     (name == "self" || tokens.is_ok()).then(|| name.to_owned())
-}
-
-/// Names of the template that have a literal brace in a place where only constants belong.
-pub(crate) fn has_braces(prefix: &LitStr) -> bool {
-    prefix.value().contains(['{', '}'])
 }
 
 impl std::fmt::Display for Place {

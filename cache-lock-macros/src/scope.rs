@@ -106,7 +106,9 @@ pub(crate) fn mentions(tokens: TokenStream, ident: &Ident) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(found) => found == *ident,
         TokenTree::Group(group) => mentions(group.stream(), ident),
-        _ => false,
+        // Perhaps a format string with the name in it.
+        TokenTree::Literal(literal) => literal.to_string().contains(&ident.to_string()),
+        TokenTree::Punct(_) => false,
     })
 }
 

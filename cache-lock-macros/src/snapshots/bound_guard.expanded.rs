@@ -24,6 +24,7 @@ async fn sell(item_id: u64) -> Result<(), SaleError> {
         };
         let lock = &guard;
         let body = async move {
+            #[allow(clippy::shadow_same)]
             let item_id = item_id;
             let _ = &item_id;
             let lock = lock;

@@ -55,13 +55,16 @@ impl Store for Postgres {
                 };
                 let body = async move {
                     #[allow(
+                        clippy::shadow_same,
                         clippy::used_underscore_binding,
                         clippy::no_effect_underscore_binding
                     )]
                     let __self = __self;
                     let _ = &__self;
+                    #[allow(clippy::shadow_same)]
                     let id = id;
                     let _ = &id;
+                    #[allow(clippy::shadow_same)]
                     let mut amount = amount;
                     {
                         #[allow(

@@ -25,8 +25,10 @@ async fn restock(item_id: u64, amount: u32) -> Result<(), SaleError> {
         };
         let lock = ::core::option::Option::as_ref(&guard);
         let body = async move {
+            #[allow(clippy::shadow_same)]
             let item_id = item_id;
             let _ = &item_id;
+            #[allow(clippy::shadow_same)]
             let amount = amount;
             let _ = &amount;
             let lock = lock;

@@ -30,6 +30,7 @@ async fn check<T: Check>(id: &T) -> Result<(), Error> {
             }
         };
         let body = async move {
+            #[allow(clippy::shadow_same)]
             let id = id;
             let _ = &id;
             {

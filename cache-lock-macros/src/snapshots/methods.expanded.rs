@@ -28,8 +28,10 @@ impl Shop {
                 }
             };
             let body = async move {
+                #[allow(clippy::shadow_same)]
                 let item = item;
                 let _ = &item;
+                #[allow(clippy::shadow_same)]
                 let mut amount = amount;
                 {
                     #[allow(
@@ -84,6 +86,7 @@ impl Shop {
             let body = async move {
                 let _ = &self;
                 #[allow(
+                    clippy::shadow_same,
                     clippy::used_underscore_binding,
                     clippy::no_effect_underscore_binding
                 )]

@@ -22,8 +22,10 @@ async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
             }
         };
         let body = async move {
+            #[allow(clippy::shadow_same)]
             let account = account;
             let _ = &account;
+            #[allow(clippy::shadow_same)]
             let amount = amount;
             {
                 #[allow(

@@ -33,12 +33,16 @@ async fn cancel(
             }
         };
         let body = async move {
+            #[allow(clippy::shadow_same)]
             let id = id;
             let _ = &id;
+            #[allow(clippy::shadow_same)]
             let mut attempts = attempts;
+            #[allow(clippy::shadow_same)]
             let r#type = r#type;
             let _ = &r#type;
             #[cfg(feature = "audit")]
+            #[allow(clippy::shadow_same)]
             let audit = audit;
             {
                 #[allow(

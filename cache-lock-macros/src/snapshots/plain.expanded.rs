@@ -32,9 +32,12 @@ pub async fn reserve(
             }
         };
         let body = async move {
+            #[allow(clippy::shadow_same)]
             let db = db;
+            #[allow(clippy::shadow_same)]
             let room_id = room_id;
             let _ = &room_id;
+            #[allow(clippy::shadow_same)]
             let student = student;
             let _ = &student;
             {

@@ -31,8 +31,10 @@ async fn refresh(day: Date, shop: &Shop) -> Result<Option<Report>, Error> {
             }
         };
         let body = async move {
+            #[allow(clippy::shadow_same)]
             let day = day;
             let _ = &day;
+            #[allow(clippy::shadow_same)]
             let shop = shop;
             let _ = &shop;
             {

@@ -48,7 +48,13 @@ async fn generic<T: Timed>(_value: T) -> Result<String, LockError> {
     Ok(lock.key().to_string())
 }
 
+#[cache_lock(prefix = "formatted", when = format!("{id}!") == "7!", bind = lock)]
+async fn formatted(id: u64) -> Result<bool, LockError> {
+    Ok(lock.is_some())
+}
+
 async fn check() {
+    assert!(formatted(7).await.unwrap());
     let locks = LockManager::in_memory();
     assert_eq!(every(1, &locks).await.unwrap(), "every:1/{literal}");
     assert_eq!(every(0, &locks).await.unwrap(), "");

@@ -18,6 +18,8 @@ pub trait Store: Sync {
         Ok(amount)
     }
 
+    async fn marked(&self, path: Path<u64>, name: &str) -> Result<String, LockError>;
+
     async fn finish(self: Box<Self>) -> Result<String, LockError>;
 }
 
@@ -51,6 +53,15 @@ impl Store for Memory {
         Ok(a)
     }
 
+    #[cache_lock(prefix = "marked", bind = lock)]
+    async fn marked(
+        &self,
+        #[lock_key] Path(id): Path<u64>,
+        #[lock_key] name: &str,
+    ) -> Result<String, LockError> {
+        Ok(lock.key().to_string())
+    }
+
     #[cache_lock(prefix = "finish", key = "{self.table}")]
     async fn finish(self: Box<Self>) -> Result<String, LockError> {
         Ok(self.table)
@@ -79,6 +90,7 @@ async fn check() {
     assert_eq!(store.put(Path(1), "k", 1).await.unwrap(), "row:t:1:k t 1");
     assert_eq!(store.sum((2, String::new()), 0).await.unwrap(), 2);
     assert_eq!(store.default_body(3).await.unwrap(), 4);
+    assert_eq!(store.marked(Path(5), "n").await.unwrap(), "marked:5:n");
     assert_eq!(store.finish().await.unwrap(), "t");
     Memory { table: "t".to_owned() }.nothing(1).await;
 }

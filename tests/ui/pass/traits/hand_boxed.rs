@@ -16,7 +16,17 @@ fn alias(depth: u32) -> BoxFuture<'static, Result<String, LockError>> {
     recursive(depth)
 }
 
+#[cache_lock(prefix = "deferred", or_else = never)]
+async fn deferred() -> BoxFuture<'static, u8> {
+    Box::pin(async move { 1 })
+}
+
+fn never(_: LockError) -> BoxFuture<'static, u8> {
+    Box::pin(std::future::pending())
+}
+
 async fn check() {
+    assert_eq!(deferred().await.await, 1);
     assert_eq!(alias(1).await.unwrap(), "recursive:1 recursive:0 ");
 }
 
