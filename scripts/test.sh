@@ -76,6 +76,5 @@ step "Seckill with Redis and MongoDB" served_seckill --mode all
 step "Seckill with four processes" served_seckill --mode all --processes 4
 step "Seckill with a holder that outlives its lease" served_seckill --mode fenced --stall
 
-printf '\n== All %d checks passed in %d min %d s' "$passed" $((SECONDS / 60)) $((SECONDS % 60))
-if [ ${#left_out[@]} != 0 ]; then printf '; left out: %s' "$(printf '%s; ' "${left_out[@]}")"; fi
-printf '\n'
+printf '\n== All %d checks passed in %d min %d s\n' "$passed" $((SECONDS / 60)) $((SECONDS % 60))
+for title in ${left_out[@]+"${left_out[@]}"}; do printf '== Left out: %s\n' "$title"; done
