@@ -37,7 +37,8 @@ start() { # NAME COMMAND...
     mkdir -p "$dir/$name"
     set -m
     "$@" >"$dir/$name.out" 2>"$dir/$name.err" </dev/null &
-    services+=($!)
+    started=$!
+    services+=("$started")
     set +m
 }
 
@@ -85,7 +86,7 @@ start_redis() {
         port=$("$scripts/free-port.sh")
         start redis redis-server --bind 127.0.0.1 --port "$port" \
             --save '' --appendonly no --dir "$dir/redis"
-        if ready "${services[-1]}" 30 redis_answers "$port" "${services[-1]}"; then
+        if ready "$started" 30 redis_answers "$port" "$started"; then
             export REDIS_URL=redis://127.0.0.1:$port/
             return
         fi
@@ -108,7 +109,7 @@ start_mongodb() {
     for _ in 1 2 3; do
         start mongodb "$scripts/mongodb.sh" "$dir/mongodb"
         # The first run of the stand-in downloads it.
-        if ready "${services[-1]}" 300 mongodb_listens; then
+        if ready "$started" 300 mongodb_listens; then
             MONGODB_URI=$(mongodb_uri)
             export MONGODB_URI
             return
