@@ -49,8 +49,9 @@ pub(crate) struct Lease {
 /// Where the lease stands in the renewer's agenda.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Schedule {
-    /// In nobody's: the renewer is at it, or has not seen it yet.
+    /// The renewer has not seen it yet.
     Out,
+    /// There, unless the renewer has just taken it out to look at it.
     In(Slot),
     /// It is over, and must not be entered again.
     Over,
