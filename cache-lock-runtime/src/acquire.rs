@@ -32,6 +32,8 @@ pub(crate) async fn acquire(
         return Err(LockError::Nested { key });
     }
     manager.start().map_err(|error| LockError::backend(&key, Duration::ZERO, error))?;
+    // A shutdown waits for it, and so for what it takes back.
+    let _running = manager.driver.running();
 
     let acquired = ask_until_granted(manager, &key, &settings, started).await;
     let waited = started.until(Moment::now());
@@ -43,6 +45,8 @@ pub(crate) async fn acquire(
                 Grant { key, owner, fence, settings, sent_at, manager: manager_id, enclosing };
             Ok(LockGuard::new(Arc::clone(manager), Lease::new(grant)))
         }
+        // Whatever the server said in the end, asking again is of no use.
+        Err(_) if manager.is_closed() => Err(LockError::ShutDown),
         Err(Refusal::Busy { no_expiry }) => {
             tracing::debug!(%key, ?waited, "lock contended");
             Err(LockError::Contended { key, waited, no_expiry })

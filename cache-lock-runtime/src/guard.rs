@@ -4,6 +4,7 @@ use std::{fmt, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use crate::{
     clock::Moment,
+    driver::Running,
     error::{LockError, LostReason},
     fence::FencingToken,
     key::LockKey,
@@ -140,7 +141,7 @@ impl LockGuard {
     /// When it is dropped before the answer has come, the lock is released in the background.
     pub async fn release(mut self) -> Result<Released, LockError> {
         let started = Moment::now();
-        self.let_go();
+        let _running = self.let_go();
         if self.done {
             return Ok(Released::AlreadyExpired);
         }
@@ -162,12 +163,14 @@ impl LockGuard {
     }
 
     /// Ends the lease on this side. It comes first: nothing that the server says or does not say
-    /// makes the lock ours again.
-    fn let_go(&mut self) {
+    /// makes the lock ours again. A shutdown waits for what the caller does next.
+    fn let_go(&mut self) -> Running {
+        let running = self.manager.driver.running();
         if !self.lease.release() && self.lease.lost_reason() == Some(LostReason::Gone) {
             self.done = true;
         }
         self.manager.renewer.leave(&self.lease);
+        running
     }
 
     /// Polls a body for as long as the lease lasts.
@@ -213,7 +216,7 @@ impl Drop for LockGuard {
         if self.done {
             return;
         }
-        self.let_go();
+        let _running = self.let_go();
         if self.done {
             return;
         }
