@@ -75,8 +75,8 @@ async fn ask_until_granted(
     let attempt = manager.attempt(settings.expire);
     let patience = started.after(settings.timeout);
     let end = patience.max(started.after(attempt));
-    // The last answer that was seen, if it said busy.
-    let mut busy = None;
+    // What is known from the request before.
+    let mut known = None;
     loop {
         if manager.is_closed() {
             return Err(Refusal::ShutDown);
@@ -97,19 +97,16 @@ async fn ask_until_granted(
                 (Refusal::Backend(late()), None)
             }
             Ok(Answer::Busy { remaining }) => {
-                let no_expiry = remaining.is_none();
-                busy = Some(no_expiry);
-                (Refusal::Busy { no_expiry }, remaining)
+                (Refusal::Busy { no_expiry: remaining.is_none() }, remaining)
             }
             Err(error) if !error.is_transient() => return Err(Refusal::Backend(error)),
             Err(error) => {
-                // A request that was cut short by the deadline is not overdue: what is known is
-                // what the answer before it said.
+                // A request that was cut short by the deadline is not overdue, and tells nothing.
                 let cut_short = error.kind() == BackendErrorKind::Timeout
                     && now >= end
                     && asked.until(now) < attempt;
-                match busy {
-                    Some(no_expiry) if cut_short => (Refusal::Busy { no_expiry }, None),
+                match known.take() {
+                    Some(refusal) if cut_short => (refusal, None),
                     _ => (Refusal::Backend(error), None),
                 }
             }
@@ -121,6 +118,7 @@ async fn ask_until_granted(
         if Moment::now() >= patience {
             return Err(refusal);
         }
+        known = Some(refusal);
     }
 }
 
