@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tracing::{Instrument as _, field::Empty};
+
 use crate::{
     clock::Moment,
     error::{BackendError, BackendErrorKind, LockError},
@@ -33,8 +35,18 @@ pub(crate) async fn acquire(
     }
     manager.start().map_err(|error| LockError::backend(&key, Duration::ZERO, error))?;
 
-    let acquired = ask_until_granted(manager, &key, &settings, started).await;
+    let span = tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty);
+    let asking = ask_until_granted(manager, &key, &settings, started);
+    let acquired = asking.instrument(span.clone()).await;
     let waited = started.until(Moment::now());
+    let outcome = match &acquired {
+        Ok(_) => "acquired",
+        Err(Refusal::Busy { .. }) => "contended",
+        Err(Refusal::Backend(_)) => "failed",
+        Err(Refusal::ShutDown) => "shut down",
+    };
+    span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
+    let _entered = span.enter();
     match acquired {
         Ok((owner, fence, sent_at)) => {
             tracing::debug!(%key, %fence, ?waited, "lock acquired");
