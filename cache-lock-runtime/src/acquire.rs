@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tracing::{Instrument as _, field::Empty};
+
 use crate::{
     clock::Moment,
     error::{BackendError, BackendErrorKind, LockError},
@@ -35,8 +37,18 @@ pub(crate) async fn acquire(
     // A shutdown waits for it, and so for what it takes back.
     let _running = manager.driver.running();
 
-    let acquired = ask_until_granted(manager, &key, &settings, started).await;
+    let span = tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty);
+    let asking = ask_until_granted(manager, &key, &settings, started);
+    let acquired = asking.instrument(span.clone()).await;
     let waited = started.until(Moment::now());
+    let outcome = match &acquired {
+        Ok(_) => "acquired",
+        Err(Refusal::Busy { .. }) => "contended",
+        Err(Refusal::Backend(_)) => "failed",
+        Err(Refusal::ShutDown) => "shut down",
+    };
+    span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
+    let _entered = span.enter();
     match acquired {
         Ok((owner, fence, sent_at)) => {
             tracing::debug!(%key, %fence, ?waited, "lock acquired");
@@ -79,8 +91,8 @@ async fn ask_until_granted(
     let attempt = manager.attempt(settings.expire);
     let patience = started.after(settings.timeout);
     let end = patience.max(started.after(attempt));
-    // The last answer that was seen, if it said busy.
-    let mut busy = None;
+    // What is known from the request before.
+    let mut known = None;
     loop {
         if manager.is_closed() {
             return Err(Refusal::ShutDown);
@@ -105,19 +117,16 @@ async fn ask_until_granted(
                 (Refusal::Backend(late()), None)
             }
             Ok(Answer::Busy { remaining }) => {
-                let no_expiry = remaining.is_none();
-                busy = Some(no_expiry);
-                (Refusal::Busy { no_expiry }, remaining)
+                (Refusal::Busy { no_expiry: remaining.is_none() }, remaining)
             }
             Err(error) if !error.is_transient() => return Err(Refusal::Backend(error)),
             Err(error) => {
-                // A request that was cut short by the deadline is not overdue: what is known is
-                // what the answer before it said.
+                // A request that was cut short by the deadline is not overdue, and tells nothing.
                 let cut_short = error.kind() == BackendErrorKind::Timeout
                     && now >= end
                     && asked.until(now) < attempt;
-                match busy {
-                    Some(no_expiry) if cut_short => (Refusal::Busy { no_expiry }, None),
+                match known.take() {
+                    Some(refusal) if cut_short => (refusal, None),
                     _ => (Refusal::Backend(error), None),
                 }
             }
@@ -129,6 +138,7 @@ async fn ask_until_granted(
         if Moment::now() >= patience {
             return Err(refusal);
         }
+        known = Some(refusal);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{fmt, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
+use tracing::{Instrument as _, field::Empty};
+
 use crate::{
     clock::Moment,
     driver::Running,
@@ -146,9 +148,19 @@ impl LockGuard {
             return Ok(Released::AlreadyExpired);
         }
         let give_up = self.manager.attempt_end(started, self.lease.settings.expire);
-        let Inner { store, .. } = &*self.manager;
-        let released = store.release(&self.lease.key, &self.lease.owner, give_up).await;
+        let (store, key) = (&self.manager.store, &self.lease.key);
+        let span =
+            tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty);
+        let releasing = store.release(key, &self.lease.owner, give_up);
+        let released = releasing.instrument(span.clone()).await;
         let waited = started.until(Moment::now());
+        let outcome = match &released {
+            Ok(Released::Released) => "released",
+            Ok(Released::AlreadyExpired) => "already expired",
+            Err(_) => "failed",
+        };
+        span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
+        let _entered = span.enter();
         match released {
             Ok(released) => {
                 self.done = true;
