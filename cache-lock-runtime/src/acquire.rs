@@ -38,8 +38,9 @@ pub(crate) async fn acquire(
     let _running = manager.driver.running();
 
     let span = tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty);
-    let asking = ask_until_granted(manager, &key, &settings, started);
-    let acquired = asking.instrument(span.clone()).await;
+    let asking = ask_until_granted(manager, &key, &settings, started).instrument(span.clone());
+    // Boxed, since a lock must not make its user's own future large.
+    let acquired = Box::pin(asking).await;
     let waited = started.until(Moment::now());
     let outcome = match &acquired {
         Ok(_) => "acquired",
