@@ -207,7 +207,8 @@ mod tests {
         assert_eq!(parse_duration("250us"), Ok(Duration::from_micros(250)));
         assert_eq!(parse_duration("0ms"), Ok(Duration::ZERO));
         assert_eq!(parse_duration("2s"), Ok(Duration::from_secs(2)));
-        for wrong in ["", "1", "ms", "-1ms", "1h", "1 ms", "61s", "1.5ms", "99999999999999999999s"] {
+        for wrong in ["", "1", "ms", "-1ms", "1h", "1 ms", "61s", "1.5ms", "99999999999999999999s"]
+        {
             assert!(parse_duration(wrong).is_err(), "{wrong:?}");
         }
     }

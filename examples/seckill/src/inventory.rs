@@ -57,11 +57,8 @@ pub trait Inventory: Clone + Send + Sync + 'static {
 
     /// Removes the pending `order` from its item, unless a token later than `token` has been
     /// here. Returns whether it was there to be removed.
-    fn clear_pending(
-        &self,
-        token: i64,
-        order: &Order,
-    ) -> impl Future<Output = Result<bool>> + Send;
+    fn clear_pending(&self, token: i64, order: &Order)
+    -> impl Future<Output = Result<bool>> + Send;
 
     /// Inserts an order; one that is there already stays as it is.
     fn insert_order(&self, order: &Order) -> impl Future<Output = Result<()>> + Send;

@@ -6,6 +6,8 @@ use hdrhistogram::Histogram;
 #[derive(Debug, Clone)]
 pub struct Waits {
     histogram: Histogram<u64>,
+    /// The histogram knows three digits of it.
+    max_us: u64,
 }
 
 impl Waits {
@@ -15,10 +17,12 @@ impl Waits {
         // Three digits, and the range grows as needed.
         let mut histogram =
             Histogram::new(3).expect("three significant digits are a valid precision");
+        let mut max_us = 0;
         for wait in waits_us {
-            histogram.saturating_record(wait);
+            histogram += wait;
+            max_us = max_us.max(wait);
         }
-        Self { histogram }
+        Self { histogram, max_us }
     }
 
     /// Whether nobody has been answered.
@@ -36,13 +40,13 @@ impl Waits {
     /// The longest wait.
     #[must_use]
     pub fn max_us(&self) -> u64 {
-        self.histogram.max()
+        self.max_us
     }
 
     /// The wait that `quantile` (between 0 and 1) of the buyers did not exceed.
     #[must_use]
     pub fn quantile_us(&self, quantile: f64) -> u64 {
-        self.histogram.value_at_quantile(quantile)
+        self.histogram.value_at_quantile(quantile).min(self.max_us)
     }
 
     /// The number of buyers between each bound and the next.
@@ -102,7 +106,6 @@ fn round_bounds(min: u64, max: u64) -> Vec<u64> {
 /// A time in microseconds with three digits and a unit.
 #[must_use]
 pub fn human(us: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let (value, unit) = match us {
         0..1_000 => return format!("{us} µs"),
         1_000..1_000_000 => (us as f64 / 1e3, "ms"),
@@ -127,6 +130,8 @@ mod tests {
         let waits = Waits::new([0, 1, 5, 999, 1_000, 1_001, 1_999, 2_000, 7_000_000]);
         let counts = waits.counts(&round_bounds(waits.min_us(), waits.max_us()));
         assert_eq!(counts.iter().sum::<u64>(), 9);
+        assert_eq!(waits.counts(&[0, 1_000, 2_000, 5_000]), [4, 3, 1]);
+        assert_eq!(waits.quantile_us(1.0), 7_000_000);
     }
 
     #[test]

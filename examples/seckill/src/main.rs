@@ -14,7 +14,8 @@ use seckill::{Error, plot, worker};
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = Options::parse();
-    let outcome = if options.worker { worker::work().await.map(|()| true) } else { run(options).await };
+    let outcome =
+        if options.worker { worker::work().await.map(|()| true) } else { run(options).await };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
@@ -54,8 +55,7 @@ async fn run(options: Options) -> Result<bool, Error> {
 
 fn draw(header: &str, report: &Report) -> String {
     let title = header.lines().next().unwrap_or_default();
-    let modes: Vec<_> =
-        report.modes.iter().map(|mode| (mode.mode.name(), &mode.waits)).collect();
+    let modes: Vec<_> = report.modes.iter().map(|mode| (mode.mode.name(), &mode.waits)).collect();
     plot::svg(title, &modes)
 }
 

@@ -19,7 +19,6 @@ pub fn svg(title: &str, modes: &[(&str, &Waits)]) -> String {
     let shortest = modes.iter().map(|(_, waits)| waits.min_us()).min().unwrap_or(1).max(1);
     let longest = modes.iter().map(|(_, waits)| waits.max_us()).max().unwrap_or(1).max(1);
     let axis = Axis::enclosing(shortest, longest);
-    #[expect(clippy::cast_precision_loss, reason = "there are four modes")]
     let bottom = TOP + STRIP * modes.len() as f64;
     let height = bottom + 48.0;
 
@@ -34,7 +33,6 @@ pub fn svg(title: &str, modes: &[(&str, &Waits)]) -> String {
     for power in axis.low..=axis.high {
         let bound = 10_f64.powi(power);
         let x = axis.x(bound);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a power of ten")]
         let label = human(bound as u64);
         line(
             &mut out,
@@ -77,7 +75,6 @@ fn strip(out: &mut String, axis: &Axis, name: &str, waits: &Waits, top: f64) {
     let counts = waits.counts(&bounds);
     let most = counts.iter().copied().max().unwrap_or_default().max(1);
     for (range, &count) in bounds.windows(2).zip(&counts).filter(|(_, count)| **count > 0) {
-        #[expect(clippy::cast_precision_loss, reason = "a picture has pixels")]
         let (from, to, share) =
             (axis.x(range[0] as f64), axis.x(range[1] as f64), count as f64 / most as f64);
         line(
@@ -97,11 +94,9 @@ fn strip(out: &mut String, axis: &Axis, name: &str, waits: &Waits, top: f64) {
     let marks = [("p50", 0.5, 10.0), ("p95", 0.95, 20.0), ("p99", 0.99, 30.0)];
     for (label, quantile, down) in marks {
         let wait = waits.quantile_us(quantile);
-        #[expect(clippy::cast_precision_loss, reason = "a picture has pixels")]
         let x = axis.x(wait as f64);
         // The text stays inside the picture, whatever side of the mark it takes.
-        let (anchor, text_x) =
-            if x > WIDTH / 2.0 { ("end", x - 3.0) } else { ("start", x + 3.0) };
+        let (anchor, text_x) = if x > WIDTH / 2.0 { ("end", x - 3.0) } else { ("start", x + 3.0) };
         line(
             out,
             &format!(
@@ -138,7 +133,6 @@ impl Axis {
         let bound = |bin: i32| {
             10_f64.powf(f64::from(self.low) + f64::from(bin) / f64::from(BINS_PER_DECADE))
         };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded")]
         let mut bins: Vec<u64> = (0..=count).map(|bin| bound(bin).round() as u64).collect();
         // The lowest bin takes a wait of zero too; single microseconds make some bins coincide.
         bins[0] = 0;

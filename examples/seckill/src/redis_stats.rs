@@ -70,7 +70,10 @@ mod tests {
 
     #[test]
     fn commands_inside_scripts_do_not_count() {
-        assert_eq!(calls_by_clients("cmdstat_evalsha:calls=12,usec=345,usec_per_call=28.75"), Some(12));
+        assert_eq!(
+            calls_by_clients("cmdstat_evalsha:calls=12,usec=345,usec_per_call=28.75"),
+            Some(12)
+        );
         assert_eq!(calls_by_clients("cmdstat_script|load:calls=1,usec=3"), Some(1));
         assert_eq!(calls_by_clients("cmdstat_set:calls=12,usec=34"), None);
         assert_eq!(calls_by_clients("# Commandstats"), None);

@@ -74,7 +74,6 @@ impl ModeReport {
             reasons.insert("the buyer's process died".to_owned(), unanswered);
         }
         let frozen = answers.iter().find(|answer| answer.buyer == STALLED_BUYER);
-        #[expect(clippy::cast_precision_loss, reason = "a rate")]
         Self {
             mode,
             audit,
@@ -116,9 +115,9 @@ impl ModeReport {
             Some(Stall::Wrote) if self.mode == Mode::Fenced => {
                 Some(format!("{name} accepted the stale write"))
             }
-            Some(Stall::NeverWrote(reason)) => {
-                Some(format!("{name} was not put to the test: the frozen buyer wrote nothing ({reason})"))
-            }
+            Some(Stall::NeverWrote(reason)) => Some(format!(
+                "{name} was not put to the test: the frozen buyer wrote nothing ({reason})"
+            )),
             _ => None,
         }
     }
@@ -126,7 +125,7 @@ impl ModeReport {
     fn note(&self) -> Option<String> {
         let name = self.mode.name();
         let text = match (&self.stall, self.mode) {
-            (Some(Stall::Wrote), Mode::Lock) => format!(
+            (Some(Stall::Wrote), Mode::Lock) if !self.is_sound() => format!(
                 "{name}: one buyer slept through the end of its lease and wrote over what others \
                  had sold; this damage is expected, a lock alone cannot prevent it"
             ),
@@ -135,7 +134,9 @@ impl ModeReport {
                  refused"
             ),
             (_, Mode::Naive) if self.is_sound() => {
-                format!("{name}: sold nothing twice this time, so this run proves little; raise --think")
+                format!(
+                    "{name}: sold nothing twice this time, so this run proves little; raise --think"
+                )
             }
             _ => return None,
         };
@@ -225,8 +226,20 @@ impl Report {
 
     fn table(&self) -> String {
         let head = [
-            "mode", "sold", "left", "oversold", "lost", "turned away", "errors", "wall",
-            "buyers/s", "p50", "p95", "p99", "max", "Redis/buyer",
+            "mode",
+            "sold",
+            "left",
+            "oversold",
+            "lost",
+            "turned away",
+            "errors",
+            "wall",
+            "buyers/s",
+            "p50",
+            "p95",
+            "p99",
+            "max",
+            "Redis/buyer",
         ];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(self.modes.iter().map(|mode| {
@@ -304,7 +317,6 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-#[expect(clippy::cast_precision_loss, reason = "microseconds of a run fit")]
 fn ms(us: u64) -> f64 {
     us as f64 / 1e3
 }

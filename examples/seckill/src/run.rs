@@ -274,7 +274,8 @@ mod tests {
     #[test]
     fn every_buyer_is_in_one_share() {
         for count in [1, 3, 4, 7, 12] {
-            let all: Vec<u32> = (0..count).flat_map(|index| share(&(0..10), index, count)).collect();
+            let all: Vec<u32> =
+                (0..count).flat_map(|index| share(&(0..10), index, count)).collect();
             assert_eq!(all, (0..10).collect::<Vec<_>>(), "{count} shares");
         }
     }

@@ -1,0 +1,6 @@
+//! The command, run as a user runs it.
+
+mod command;
+mod embedded;
+mod failures;
+mod servers;
