@@ -1,1 +1,4 @@
-//! cache-lock
+//! One attribute turns an async function into a critical section that is exclusive across every
+//! process of a fleet, through Redis.
+
+pub use cache_lock_runtime::*;

@@ -1,1 +1,36 @@
-//! The runtime of cache-lock.
+//! The runtime of [cache-lock](https://docs.rs/cache-lock): lock managers, leases, fencing tokens
+//! and the stores that keep locks.
+//!
+//! Use it through the crate `cache-lock`, which adds the attribute.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod acquire;
+mod agenda;
+mod clock;
+mod driver;
+mod error;
+mod fence;
+mod guard;
+mod key;
+mod lease;
+mod manager;
+mod options;
+mod owner;
+#[doc(hidden)]
+pub mod private;
+mod renew;
+mod retry;
+mod scope;
+mod store;
+
+#[cfg(feature = "tls")]
+pub use crate::store::redis::TlsConfig;
+pub use crate::{
+    error::{BackendError, BackendErrorKind, KeyProblem, LockError, LostReason},
+    fence::FencingToken,
+    guard::LockGuard,
+    key::{LockKey, LockKeyPart, PartWriter},
+    manager::{InHand, LockManager, LockManagerBuilder},
+    options::{LockOptions, OnLost},
+    store::{Released, memory::MemoryStore},
+};

@@ -1,0 +1,132 @@
+//! An acquisition from the call to the guard.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    clock::Moment,
+    error::{BackendError, BackendErrorKind, LockError},
+    guard::LockGuard,
+    key::LockKey,
+    lease::{Grant, Lease, valid_until},
+    manager::Inner,
+    options::{LockOptions, Settings},
+    retry::Pace,
+    scope,
+    store::{Answer, Claim, LockStore},
+};
+
+/// Acquires `key`, or says why not. All of it ends by `timeout`, or by the bound of one attempt if
+/// that is longer.
+pub(crate) async fn acquire(
+    manager: &Arc<Inner>,
+    key: LockKey,
+    options: &LockOptions,
+) -> Result<LockGuard, LockError> {
+    let started = Moment::now();
+    let settings = options.resolve(&manager.defaults)?;
+    if let Err(problem) = key.validate() {
+        return Err(LockError::InvalidKey { key, problem });
+    }
+    let enclosing = scope::enclosing();
+    if scope::is_nested(enclosing.as_ref(), manager.id, &key) {
+        return Err(LockError::Nested { key });
+    }
+    manager.start().map_err(|error| LockError::backend(&key, Duration::ZERO, error))?;
+
+    let acquired = ask_until_granted(manager, &key, &settings, started).await;
+    let waited = started.until(Moment::now());
+    match acquired {
+        Ok((owner, fence, sent_at)) => {
+            tracing::debug!(%key, %fence, ?waited, "lock acquired");
+            let manager_id = manager.id;
+            let grant =
+                Grant { key, owner, fence, settings, sent_at, manager: manager_id, enclosing };
+            Ok(LockGuard::new(Arc::clone(manager), Lease::new(grant)))
+        }
+        Err(Refusal::Busy { no_expiry }) => {
+            tracing::debug!(%key, ?waited, "lock contended");
+            Err(LockError::Contended { key, waited, no_expiry })
+        }
+        Err(Refusal::Backend(error)) => {
+            tracing::warn!(%key, ?waited, %error, "lock not acquired");
+            Err(LockError::backend(&key, waited, error))
+        }
+        Err(Refusal::ShutDown) => Err(LockError::ShutDown),
+    }
+}
+
+enum Refusal {
+    Busy { no_expiry: bool },
+    Backend(BackendError),
+    ShutDown,
+}
+
+type Granted = (crate::owner::OwnerToken, crate::fence::FencingToken, Moment);
+
+async fn ask_until_granted(
+    manager: &Arc<Inner>,
+    key: &LockKey,
+    settings: &Settings,
+    started: Moment,
+) -> Result<Granted, Refusal> {
+    let owner = manager.owners.next();
+    let mut pace = Pace::new(manager.owners.random(started.as_nanos()));
+    let mut claim = manager.store.claim(key, owner);
+    let attempt = manager.attempt(settings.expire);
+    let patience = started.after(settings.timeout);
+    let end = patience.max(started.after(attempt));
+    // The last answer that was seen, if it said busy.
+    let mut busy = None;
+    loop {
+        if manager.is_closed() {
+            return Err(Refusal::ShutDown);
+        }
+        let asked = Moment::now();
+        let answer = claim.ask(settings.expire, asked.after(attempt).min(end)).await;
+        let now = Moment::now();
+        let (refusal, remaining) = match answer {
+            Ok(Answer::Granted { owner, fence, sent_at }) => {
+                if now < valid_until(sent_at, settings.expire) && !manager.is_closed() {
+                    return Ok((owner, fence, sent_at));
+                }
+                // The answer took longer than the lease lasts. It is not ours to use, but may
+                // still be ours to give back.
+                let until = now.after(settings.expire);
+                manager.store.release_detached(key.clone(), owner.clone(), until);
+                claim = manager.store.claim(key, owner.successor());
+                (Refusal::Backend(late()), None)
+            }
+            Ok(Answer::Busy { remaining }) => {
+                let no_expiry = remaining.is_none();
+                busy = Some(no_expiry);
+                (Refusal::Busy { no_expiry }, remaining)
+            }
+            Err(error) if !error.is_transient() => return Err(Refusal::Backend(error)),
+            Err(error) => {
+                // A request that was cut short by the deadline is not overdue: what is known is
+                // what the answer before it said.
+                let cut_short = error.kind() == BackendErrorKind::Timeout
+                    && now >= end
+                    && asked.until(now) < attempt;
+                match busy {
+                    Some(no_expiry) if cut_short => (Refusal::Busy { no_expiry }, None),
+                    _ => (Refusal::Backend(error), None),
+                }
+            }
+        };
+        if now >= patience {
+            return Err(refusal);
+        }
+        pace.pause(&manager.driver, remaining, patience).await;
+        if Moment::now() >= patience {
+            return Err(refusal);
+        }
+    }
+}
+
+fn late() -> BackendError {
+    BackendError::new(
+        BackendErrorKind::Timeout,
+        "the server's answer took longer than the lease that it granted",
+    )
+}

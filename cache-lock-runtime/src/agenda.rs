@@ -1,0 +1,110 @@
+//! Things to do at set times.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use crate::clock::Moment;
+
+/// Where an entry stands in an [`Agenda`].
+pub(crate) type Slot = (Moment, u64);
+
+/// The longest time between two looks at the clock while there are entries. The timer of the
+/// runtime stands still while the machine is suspended, and [`Moment`] does not.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Entries in the order of their times, with one consumer that sleeps until the next is due.
+///
+/// Adding an entry wakes the consumer only if it would sleep too long, and removing one never
+/// does: the entries of short critical sections come and go without waking anybody.
+#[derive(Debug)]
+pub(crate) struct Agenda<T> {
+    entries: Mutex<Entries<T>>,
+    earlier: Notify,
+}
+
+#[derive(Debug)]
+struct Entries<T> {
+    by_time: BTreeMap<Slot, T>,
+    /// Tells entries of the same moment apart.
+    serial: u64,
+    /// Until when the consumer sleeps; `None` while it is awake.
+    asleep_until: Option<Moment>,
+}
+
+impl<T> Agenda<T> {
+    pub(crate) fn new() -> Self {
+        let entries = Entries { by_time: BTreeMap::new(), serial: 0, asleep_until: None };
+        Self { entries: Mutex::new(entries), earlier: Notify::new() }
+    }
+
+    pub(crate) fn insert(&self, due: Moment, entry: T) -> Slot {
+        let mut entries = self.lock();
+        entries.serial += 1;
+        let slot = (due, entries.serial);
+        entries.by_time.insert(slot, entry);
+        if entries.asleep_until.is_some_and(|until| due < until) {
+            entries.asleep_until = Some(due);
+            drop(entries);
+            self.earlier.notify_one();
+        }
+        slot
+    }
+
+    pub(crate) fn remove(&self, slot: Slot) -> Option<T> {
+        self.lock().by_time.remove(&slot)
+    }
+
+    /// Changes an entry that is still there.
+    pub(crate) fn update(&self, slot: Slot, change: impl FnOnce(&mut T)) {
+        if let Some(entry) = self.lock().by_time.get_mut(&slot) {
+            change(entry);
+        }
+    }
+
+    pub(crate) fn take_all(&self) -> Vec<T> {
+        std::mem::take(&mut self.lock().by_time).into_values().collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().by_time.len()
+    }
+
+    /// Takes the entries that are due, and waits for the first of them. For one consumer, which
+    /// runs on the driver's runtime.
+    ///
+    /// # Cancel safety
+    /// Nothing is taken before the call returns.
+    pub(crate) async fn due(&self) -> Vec<T> {
+        loop {
+            let now = Moment::now();
+            let wait = {
+                let mut entries = self.lock();
+                let next = entries.by_time.keys().next().map_or(Moment::FAR, |slot| slot.0);
+                if next <= now {
+                    entries.asleep_until = None;
+                    let later = entries.by_time.split_off(&(now, u64::MAX));
+                    let due = std::mem::replace(&mut entries.by_time, later);
+                    return due.into_values().collect();
+                }
+                entries.asleep_until = Some(next);
+                (next != Moment::FAR).then(|| now.until(next).min(LOOK))
+            };
+            let earlier = self.earlier.notified();
+            match wait {
+                // Either outcome leads to another look.
+                Some(wait) => drop(tokio::time::timeout(wait, earlier).await),
+                None => earlier.await,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries<T>> {
+        // The map is whole between any two calls, so a panic elsewhere does not matter to it.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,91 @@
+//! The clock that leases are measured by.
+//!
+//! A lease goes on running out on the server while this machine is suspended, so the clock must
+//! count that time: on Linux `CLOCK_BOOTTIME` does, and the clock behind [`std::time::Instant`]
+//! does not. It is never wall time, which jumps, and never tokio's, which users' tests pause.
+
+use std::time::Duration;
+
+/// A point in time, in nanoseconds since some start that is fixed for the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    /// Later than every deadline.
+    pub(crate) const FAR: Self = Self(u64::MAX);
+
+    pub(crate) fn now() -> Self {
+        Self(nanoseconds())
+    }
+
+    /// Saturates, so that a timeout of `Duration::MAX` is simply "for ever".
+    pub(crate) fn after(self, wait: Duration) -> Self {
+        let nanoseconds = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(nanoseconds))
+    }
+
+    pub(crate) fn before(self, wait: Duration) -> Self {
+        let nanoseconds = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(nanoseconds))
+    }
+
+    /// How long from `self` to `later`; zero if that is past.
+    pub(crate) fn until(self, later: Self) -> Duration {
+        Duration::from_nanos(later.0.saturating_sub(self.0))
+    }
+
+    pub(crate) fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_nanos(nanoseconds: u64) -> Self {
+        Self(nanoseconds)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn nanoseconds() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let fraction = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(fraction)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nanoseconds() -> u64 {
+    use std::{sync::OnceLock, time::Instant};
+
+    static START: OnceLock<Instant> = OnceLock::new();
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates() {
+        let now = Moment::now();
+        assert_eq!(now.after(Duration::MAX), Moment::FAR);
+        assert_eq!(now.after(Duration::from_secs(1)).until(now), Duration::ZERO);
+        assert_eq!(now.until(now.after(Duration::from_secs(1))), Duration::from_secs(1));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn counts_from_boot_like_the_kernel_does() {
+        // The first field of /proc/uptime is CLOCK_BOOTTIME, in hundredths of a second.
+        let uptime = || {
+            let text = std::fs::read_to_string("/proc/uptime").expect("/proc is mounted");
+            let seconds: f64 = text.split(' ').next().and_then(|s| s.parse().ok()).expect("number");
+            Duration::from_secs_f64(seconds)
+        };
+        let before = uptime();
+        let now = Duration::from_nanos(Moment::now().as_nanos());
+        let after = uptime() + Duration::from_millis(10);
+        assert!(before <= now && now <= after, "{before:?} <= {now:?} <= {after:?}");
+    }
+}

@@ -1,0 +1,223 @@
+//! The thread that keeps locks alive whatever the caller's runtime does.
+//!
+//! A body may block its thread, and a test's runtime ends with the test, while leases must still
+//! be renewed, deadlines noticed and releases sent. So each manager has one thread of its own,
+//! with a small runtime on it. Waiting is also timed here: timers of the caller's runtime stand
+//! still in a blocked one, and run ahead in tests that pause the clock.
+
+use std::{
+    io,
+    pin::{Pin, pin},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::{runtime, sync::Notify};
+
+use crate::{
+    agenda::{Agenda, Slot},
+    clock::Moment,
+    error::{BackendError, BackendErrorKind},
+};
+
+/// How long a driver goes on after its manager was dropped, to send what is still to be sent.
+const LINGER: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(crate) struct Driver {
+    runtime: OnceLock<Result<runtime::Handle, io::ErrorKind>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    timers: Agenda<Waker>,
+    tasks: AtomicUsize,
+    idle: Notify,
+    stop: Notify,
+}
+
+impl Driver {
+    /// A driver whose thread starts when it is first needed.
+    pub(crate) fn new() -> Self {
+        let shared = Shared {
+            timers: Agenda::new(),
+            tasks: AtomicUsize::new(0),
+            idle: Notify::new(),
+            stop: Notify::new(),
+        };
+        Self { runtime: OnceLock::new(), shared: Arc::new(shared) }
+    }
+
+    /// Starts the thread, and on it `resident`, which runs until the driver stops. Later calls do
+    /// nothing.
+    pub(crate) fn start<F>(&self, resident: impl FnOnce() -> F) -> Result<(), BackendError>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let started = self.runtime.get_or_init(|| {
+            let runtime = runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| error.kind())?;
+            let handle = runtime.handle().clone();
+            let shared = Arc::clone(&self.shared);
+            handle.spawn(resident());
+            std::thread::Builder::new()
+                .name("cache-lock".to_owned())
+                .spawn(move || runtime.block_on(shared.run()))
+                .map_err(|error| error.kind())?;
+            Ok(handle)
+        });
+        match started {
+            Ok(_) => Ok(()),
+            Err(kind) => Err(BackendError::new(
+                BackendErrorKind::Unreachable,
+                format!("the lock manager's thread could not be started: {kind}"),
+            )),
+        }
+    }
+
+    /// The runtime of the thread, once it is started.
+    pub(crate) fn handle(&self) -> Option<&runtime::Handle> {
+        self.runtime.get()?.as_ref().ok()
+    }
+
+    /// Runs `task` on the thread; [`Driver::idle`] waits for it. Without a thread it is dropped:
+    /// then nothing was ever acquired that it could clean up.
+    pub(crate) fn spawn<F>(&self, task: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Some(handle) = self.handle() else { return };
+        self.shared.tasks.fetch_add(1, Ordering::SeqCst);
+        // Dropped with the task, also if the runtime ends first.
+        let running = Running(Arc::clone(&self.shared));
+        handle.spawn(async move {
+            let _running = running;
+            task.await;
+        });
+    }
+
+    /// Waits until no spawned task is left.
+    pub(crate) async fn idle(&self) {
+        self.shared.idle().await;
+    }
+
+    pub(crate) fn tasks(&self) -> usize {
+        self.shared.tasks.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn timers(&self) -> usize {
+        self.shared.timers.len()
+    }
+
+    /// Ends the thread, after what is spawned has run or [`LINGER`] has passed.
+    pub(crate) fn stop(&self) {
+        self.shared.stop.notify_one();
+    }
+
+    /// Waits until `due`.
+    pub(crate) fn sleep_until(&self, due: Moment) -> Sleep<'_> {
+        Sleep { timers: &self.shared.timers, due, slot: None }
+    }
+
+    /// The output of `future`, or `None` if it has none by `due`.
+    pub(crate) async fn within<F: Future>(&self, due: Moment, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let mut sleep = pin!(self.sleep_until(due));
+        std::future::poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Some(output));
+            }
+            sleep.as_mut().poll(context).map(|()| None)
+        })
+        .await
+    }
+}
+
+impl Shared {
+    async fn run(self: Arc<Self>) {
+        let mut stop = pin!(self.stop.notified());
+        loop {
+            let mut due = pin!(self.timers.due());
+            let woken = std::future::poll_fn(|context| {
+                if let Poll::Ready(due) = due.as_mut().poll(context) {
+                    return Poll::Ready(Some(due));
+                }
+                stop.as_mut().poll(context).map(|()| None)
+            });
+            match woken.await {
+                Some(wakers) => wakers.into_iter().for_each(Waker::wake),
+                None => break,
+            }
+        }
+        // Tasks that are left may be waiting for a timer.
+        let timers = async {
+            loop {
+                self.timers.due().await.into_iter().for_each(Waker::wake);
+            }
+        };
+        let mut timers = pin!(timers);
+        let mut idle = pin!(self.idle());
+        let both = std::future::poll_fn(|context| {
+            let _: Poll<()> = timers.as_mut().poll(context);
+            idle.as_mut().poll(context)
+        });
+        let _ = tokio::time::timeout(LINGER, both).await;
+    }
+
+    async fn idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.tasks.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.0.tasks.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.idle.notify_waiters();
+        }
+    }
+}
+
+/// See [`Driver::sleep_until`].
+pub(crate) struct Sleep<'a> {
+    timers: &'a Agenda<Waker>,
+    due: Moment,
+    slot: Option<Slot>,
+}
+
+impl Future for Sleep<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if Moment::now() >= self.due {
+            return Poll::Ready(());
+        }
+        match self.slot {
+            Some(slot) => self.timers.update(slot, |waker| waker.clone_from(context.waker())),
+            None => self.slot = Some(self.timers.insert(self.due, context.waker().clone())),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            self.timers.remove(slot);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! What can go wrong.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{key::LockKey, key::MAX_LEN};
+
+/// Why a lock was not acquired, or did not last.
+///
+/// Three failures call for three reactions, and are told apart: *contention* (somebody else holds
+/// the lock: try later, or answer "busy"), *backend* (the server could not be asked: nothing is
+/// known), and *loss* (the lock was held, and ended before the body did).
+///
+/// An error is small (at most 64 bytes) and cheap to clone, so that it can be stored, sent and
+/// turned into an error type of your own:
+///
+/// ```
+/// use cache_lock_runtime::LockError;
+///
+/// #[derive(Debug)]
+/// enum ReserveError {
+///     Busy,
+///     Unavailable(LockError),
+/// }
+///
+/// impl From<LockError> for ReserveError {
+///     fn from(error: LockError) -> Self {
+///         if error.is_contended() { Self::Busy } else { Self::Unavailable(error) }
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Somebody else held the lock until the deadline. The body did not start.
+    #[error(
+        "lock `{key}` is held by somebody else; gave up after {waited:?}{}",
+        if *.no_expiry { NO_EXPIRY } else { "" }
+    )]
+    #[non_exhaustive]
+    Contended {
+        /// The lock.
+        key: LockKey,
+        /// How long it was waited for.
+        waited: Duration,
+        /// The holder's record never expires, so no lock library of the usual kind has set it.
+        no_expiry: bool,
+    },
+
+    /// The server could not be asked, or did not answer in time. The body did not start.
+    #[error("lock `{key}` could not be acquired within {waited:?}: {source}")]
+    #[non_exhaustive]
+    Backend {
+        /// The lock.
+        key: LockKey,
+        /// How long it was tried.
+        waited: Duration,
+        /// What the server or the connection said last.
+        source: Arc<BackendError>,
+    },
+
+    /// The lease ended before the body did.
+    ///
+    /// The body may have taken effect in part or, through a request that it had already sent, in
+    /// full. Repeat it only if it is idempotent, or if its writes are fenced.
+    #[error("lock `{key}` was lost: {reason}")]
+    #[non_exhaustive]
+    Lost {
+        /// The lock.
+        key: LockKey,
+        /// How it was lost.
+        reason: LostReason,
+    },
+
+    /// The enclosing body, in this same task, holds this lock already, and would have to wait for
+    /// itself.
+    #[error(
+        "lock `{key}` is already held by an enclosing body of this task, which would wait for itself; call the inner code without its lock"
+    )]
+    #[non_exhaustive]
+    Nested {
+        /// The lock.
+        key: LockKey,
+    },
+
+    /// An option is out of range.
+    #[error("`{option}` is {value:?}; {limit}")]
+    #[non_exhaustive]
+    InvalidOption {
+        /// The option's name.
+        option: &'static str,
+        /// Its value.
+        value: Duration,
+        /// What it must be.
+        limit: &'static str,
+    },
+
+    /// The key cannot be used.
+    #[error("lock key `{key}` {problem}")]
+    #[non_exhaustive]
+    InvalidKey {
+        /// The key.
+        key: LockKey,
+        /// What is wrong with it.
+        problem: KeyProblem,
+    },
+
+    /// There is no manager to ask: none is installed, and the code does not run in a scope of one.
+    #[error(
+        "no lock manager: call `LockManager::connect(url).await?.install()?` when the program starts, or pass one with `with = ..` or `LockManager::scope`"
+    )]
+    NoManager,
+
+    /// A manager is installed already, and stays.
+    #[error(
+        "a lock manager is already installed in this process; use `LockManager::scope` or `with = ..` for another one"
+    )]
+    AlreadyInstalled,
+
+    /// The manager was shut down.
+    #[error("the lock manager was shut down")]
+    ShutDown,
+
+    /// The server could not be reached when the manager was made.
+    #[error("cannot connect to {server}: {source}")]
+    #[non_exhaustive]
+    Connect {
+        /// The server's address, without a password.
+        server: Box<str>,
+        /// What went wrong.
+        source: Arc<BackendError>,
+    },
+}
+
+const NO_EXPIRY: &str = "; its record has no expiry, so it will not go away by itself: \
+                         delete it if nothing holds it";
+
+impl LockError {
+    pub(crate) fn backend(key: &LockKey, waited: Duration, source: BackendError) -> Self {
+        Self::Backend { key: key.clone(), waited, source: source.into() }
+    }
+
+    /// Somebody else holds the lock.
+    #[must_use]
+    pub const fn is_contended(&self) -> bool {
+        matches!(self, Self::Contended { .. })
+    }
+
+    /// The lock was held and is lost; the body may have taken effect in part.
+    #[must_use]
+    pub const fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
+    }
+
+    /// The same call may succeed later, and its body has not started: contention, and failures of
+    /// the server that pass.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Contended { .. } => true,
+            Self::Backend { source, .. } | Self::Connect { source, .. } => source.is_transient(),
+            _ => false,
+        }
+    }
+
+    /// The lock that the error is about, if it is about one.
+    #[must_use]
+    pub const fn key(&self) -> Option<&LockKey> {
+        match self {
+            Self::Contended { key, .. }
+            | Self::Backend { key, .. }
+            | Self::Lost { key, .. }
+            | Self::Nested { key }
+            | Self::InvalidKey { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+}
+
+/// How a lease ended before its holder released it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// It ran out, by this process's clock: it was not renewed, or the server could not be reached
+    /// to renew it. Somebody else may hold the lock now.
+    Expired,
+    /// The server says that the record is gone, or is somebody else's.
+    Gone,
+    /// It reached `max_hold`.
+    MaxHold,
+    /// The manager was shut down.
+    ShutDown,
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the lease ran out before it was renewed",
+            Self::Gone => "the server no longer knows the lease",
+            Self::MaxHold => "it was held for as long as `max_hold` allows",
+            Self::ShutDown => "the lock manager was shut down",
+        })
+    }
+}
+
+/// What is wrong with a lock key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyProblem {
+    /// It has no characters.
+    Empty,
+    /// It is longer than 1 KiB.
+    #[non_exhaustive]
+    TooLong {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// It has braces that Redis does not take for a hash tag, so its fence could not be kept in the
+    /// same cluster slot.
+    Braces,
+    /// It ends like the name of a fence.
+    Reserved,
+}
+
+impl fmt::Display for KeyProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("is empty"),
+            Self::TooLong { len } => {
+                write!(f, "is {len} bytes long; the limit is {MAX_LEN}; hash what makes it long")
+            }
+            Self::Braces => f.write_str(
+                "has a brace but no hash tag; write a tag as `{tag}` in the prefix, or leave braces out",
+            ),
+            Self::Reserved => f.write_str("ends in `:fence`, which names the fence of another lock"),
+        }
+    }
+}
+
+/// A failure of the server that keeps the locks, or of the way to it.
+///
+/// It never holds a password.
+#[derive(Debug)]
+pub struct BackendError {
+    kind: BackendErrorKind,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl BackendError {
+    pub(crate) fn new(kind: BackendErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub const fn kind(&self) -> BackendErrorKind {
+        self.kind
+    }
+
+    /// The failure may pass without anybody changing the configuration.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        use BackendErrorKind::{Loading, OutOfMemory, ReadOnly, Timeout, Unreachable};
+        matches!(self.kind, Unreachable | Timeout | Loading | ReadOnly | OutOfMemory)
+    }
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for BackendError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// The kinds of [`BackendError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BackendErrorKind {
+    /// No connection could be made, or it broke.
+    Unreachable,
+    /// The server did not answer in time.
+    Timeout,
+    /// The server is loading its data.
+    Loading,
+    /// The server is a replica, or has become one in a failover.
+    ReadOnly,
+    /// The server has reached its `maxmemory` and may not evict.
+    OutOfMemory,
+    /// The user or password is wrong, or the user may not run a command or touch the key.
+    Denied,
+    /// The record under the lock's key is not a lock.
+    ForeignRecord,
+    /// The URL or the TLS settings cannot be used.
+    Configuration,
+    /// The server said something else.
+    Server,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_small_and_go_everywhere() {
+        fn anywhere<T: Clone + Send + Sync + 'static>() {}
+        anywhere::<LockError>();
+        assert!(size_of::<LockError>() <= 64, "{}", size_of::<LockError>());
+    }
+
+    #[test]
+    fn reactions_are_told_apart() {
+        let key = LockKey::new("room").part(1);
+        let waited = Duration::from_secs(2);
+        let contended = LockError::Contended { key: key.clone(), waited, no_expiry: false };
+        assert!(contended.is_contended() && contended.is_retryable() && !contended.is_lost());
+        let backend = |kind| LockError::Backend {
+            key: key.clone(),
+            waited,
+            source: Arc::new(BackendError::new(kind, "no answer")),
+        };
+        assert!(backend(BackendErrorKind::Timeout).is_retryable());
+        assert!(!backend(BackendErrorKind::Denied).is_retryable());
+        assert!(!backend(BackendErrorKind::Timeout).is_contended());
+        let lost = LockError::Lost { key: key.clone(), reason: LostReason::Expired };
+        assert!(lost.is_lost() && !lost.is_retryable());
+        assert_eq!(lost.key(), Some(&key));
+        assert_eq!(
+            lost.to_string(),
+            "lock `room:1` was lost: the lease ran out before it was renewed"
+        );
+    }
+}

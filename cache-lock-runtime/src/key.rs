@@ -1,0 +1,386 @@
+//! Lock keys, and what can be a part of one.
+
+use std::{borrow::Cow, fmt, fmt::Write as _, rc::Rc, sync::Arc};
+
+use crate::error::KeyProblem;
+
+/// The longest key that is accepted, in bytes.
+pub(crate) const MAX_LEN: usize = 1024;
+
+/// What a lock is taken on: a prefix, which names what kind of thing is locked, and parts, which
+/// say which one.
+///
+/// The text of the key is the name of the lock's record in Redis: `LockKey::new("room").part(42)`
+/// is the record `room:42`. Parts are percent-escaped, so that different parts never make the same
+/// key; the prefix stands as it was typed.
+///
+/// ```
+/// use cache_lock_runtime::LockKey;
+///
+/// let key = LockKey::new("room").part("berlin").part(42);
+/// assert_eq!(key.as_str(), "room:berlin:42");
+/// // A part cannot reach across its border:
+/// assert_eq!(LockKey::new("room").part("a:b").as_str(), "room:a%3Ab");
+/// ```
+///
+/// A key is used when a lock is acquired; one that is empty, longer than 1 KiB, or has braces
+/// without being a Redis hash tag is refused there with
+/// [`LockError::InvalidKey`](crate::LockError::InvalidKey).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockKey {
+    text: String,
+    prefix_len: u32,
+}
+
+impl LockKey {
+    /// A key that is nothing but `prefix`. The prefix is a namespace that you choose; keys of
+    /// different prefixes are only as different as you make the prefixes.
+    #[must_use]
+    pub fn new(prefix: impl Into<String>) -> Self {
+        let text = prefix.into();
+        // A prefix beyond 4 GiB is refused with every other key beyond 1 KiB.
+        let prefix_len = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        Self { text, prefix_len }
+    }
+
+    /// Adds `:` and the part, percent-escaped.
+    #[must_use]
+    pub fn part(self, part: impl LockKeyPart) -> Self {
+        self.text(":").value(&part, "")
+    }
+
+    /// Adds text of a template, as it is. For expansions of the attribute.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Self {
+        self.text.push_str(text);
+        self
+    }
+
+    /// Adds the value of a placeholder, before which and after which other values may stand.
+    /// `following` is the template's text right behind the placeholder; its first character is
+    /// escaped in the value, so that the value's end can be told. For expansions of the attribute.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn value<T: LockKeyPart + ?Sized>(mut self, value: &T, following: &str) -> Self {
+        let mut out = PartWriter::new(&mut self.text, following.chars().next());
+        value.write_part(&mut out);
+        self
+    }
+
+    /// The whole key, as it is named in Redis.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), KeyProblem> {
+        if self.text.is_empty() {
+            return Err(KeyProblem::Empty);
+        }
+        if self.text.len() > MAX_LEN {
+            return Err(KeyProblem::TooLong { len: self.text.len() });
+        }
+        match hash_tag(&self.text) {
+            Some(_) if self.text.ends_with(FENCE_SUFFIX) => Err(KeyProblem::Reserved),
+            Some(_) => Ok(()),
+            None if self.text.contains(['{', '}']) => Err(KeyProblem::Braces),
+            None => Ok(()),
+        }
+    }
+
+    /// The record that keeps the last fencing number. It lies in the lock's own cluster slot, and
+    /// under the lock's prefix, so that an ACL rule for the prefix covers it.
+    #[cfg(any(feature = "redis", test))]
+    pub(crate) fn fence_key(&self) -> String {
+        if hash_tag(&self.text).is_some() {
+            return format!("{}{FENCE_SUFFIX}", self.text);
+        }
+        let prefix = self.text.get(..self.prefix_len as usize).unwrap_or_default();
+        format!("{prefix}:{{{}}}{FENCE_SUFFIX}", self.text)
+    }
+}
+
+const FENCE_SUFFIX: &str = ":fence";
+
+/// The part of a key that Redis Cluster hashes in place of the whole: between the first `{` and
+/// the first `}` behind it, if there is anything between them.
+fn hash_tag(key: &str) -> Option<&str> {
+    let (_, rest) = key.split_once('{')?;
+    let (tag, _) = rest.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
+}
+
+impl fmt::Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A key that was refused for its length must not flood the log.
+        match self.text.char_indices().nth(80) {
+            Some((end, _)) if self.text.len() > MAX_LEN => {
+                write!(f, "{}…", &self.text[..end])
+            }
+            _ => f.write_str(&self.text),
+        }
+    }
+}
+
+impl fmt::Debug for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LockKey({:?})", self.to_string())
+    }
+}
+
+impl From<&str> for LockKey {
+    fn from(prefix: &str) -> Self {
+        Self::new(prefix)
+    }
+}
+
+impl From<String> for LockKey {
+    fn from(prefix: String) -> Self {
+        Self::new(prefix)
+    }
+}
+
+/// A type whose values can be parts of a [`LockKey`].
+///
+/// Integers, strings, `bool`, `char`, `Uuid` and `ObjectId` (behind the features of their crates),
+/// and references and smart pointers to them are. Floats are not, since equal numbers can read
+/// differently; `Option` is not, since it must be decided what `None` stands for.
+///
+/// For a type of your own, write what tells its values apart:
+///
+/// ```
+/// use cache_lock_runtime::{LockKey, LockKeyPart, PartWriter};
+///
+/// struct RoomId { house: u32, number: u32 }
+///
+/// impl LockKeyPart for RoomId {
+///     fn write_part(&self, part: &mut PartWriter<'_>) {
+///         self.house.write_part(part);
+///         part.push_str("-");
+///         self.number.write_part(part);
+///     }
+/// }
+///
+/// let key = LockKey::new("room").part(RoomId { house: 3, number: 12 });
+/// assert_eq!(key.as_str(), "room:3-12");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written into a lock key",
+    label = "this is not a `LockKeyPart`",
+    note = "integers, strings, `bool`, `char`, references to them and, behind features, `Uuid` and `ObjectId` can; pick a field of it, as in `{{user.id}}`",
+    note = "or implement it: `impl LockKeyPart for {Self} {{ fn write_part(&self, part: &mut PartWriter<'_>) {{ self.id.write_part(part) }} }}`"
+)]
+pub trait LockKeyPart {
+    /// Writes the value. Two values that are not the same must be written differently.
+    fn write_part(&self, part: &mut PartWriter<'_>);
+}
+
+/// Takes the text of one key part and escapes it on its way into the key.
+///
+/// Escaped are `%`, `:`, `{`, `}`, control characters, and the character that ends the part in its
+/// template: each of their UTF-8 bytes becomes `%` and two hexadecimal digits.
+pub struct PartWriter<'a> {
+    key: &'a mut String,
+    end: Option<char>,
+    escape: char,
+}
+
+impl<'a> PartWriter<'a> {
+    fn new(key: &'a mut String, end: Option<char>) -> Self {
+        // Where the part ends at a `%`, that sign cannot begin an escape as well.
+        let escape = if end == Some('%') { '~' } else { '%' };
+        Self { key, end, escape }
+    }
+
+    /// Adds text to the part.
+    pub fn push_str(&mut self, text: &str) {
+        for c in text.chars() {
+            let special = matches!(c, '%' | ':' | '{' | '}') || c == self.escape;
+            if special || c.is_control() || Some(c) == self.end {
+                self.push_escaped(c);
+            } else {
+                self.key.push(c);
+            }
+        }
+    }
+
+    fn push_escaped(&mut self, c: char) {
+        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+            self.key.push(self.escape);
+            for digit in [byte >> 4, byte & 0xf] {
+                self.key.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+            }
+        }
+    }
+}
+
+impl fmt::Write for PartWriter<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push_str(text);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PartWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartWriter").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl LockKeyPart for str {
+    fn write_part(&self, part: &mut PartWriter<'_>) {
+        part.push_str(self);
+    }
+}
+
+impl LockKeyPart for String {
+    fn write_part(&self, part: &mut PartWriter<'_>) {
+        part.push_str(self);
+    }
+}
+
+impl LockKeyPart for char {
+    fn write_part(&self, part: &mut PartWriter<'_>) {
+        part.push_str(self.encode_utf8(&mut [0; 4]));
+    }
+}
+
+macro_rules! displayed {
+    ($($(#[$attribute:meta])* $type:ty),+ $(,)?) => {$(
+        $(#[$attribute])*
+        impl LockKeyPart for $type {
+            fn write_part(&self, part: &mut PartWriter<'_>) {
+                // `PartWriter` never fails.
+                let _ = write!(part, "{self}");
+            }
+        }
+    )+};
+}
+
+displayed!(
+    bool,
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+    usize,
+    i8,
+    i16,
+    i32,
+    i64,
+    i128,
+    isize,
+    #[cfg(feature = "uuid")]
+    uuid::Uuid,
+);
+
+#[cfg(feature = "bson")]
+impl LockKeyPart for bson::oid::ObjectId {
+    fn write_part(&self, part: &mut PartWriter<'_>) {
+        part.push_str(&self.to_hex());
+    }
+}
+
+macro_rules! through_pointer {
+    ($($pointer:ty),+) => {$(
+        impl<T: LockKeyPart + ?Sized> LockKeyPart for $pointer {
+            fn write_part(&self, part: &mut PartWriter<'_>) {
+                (**self).write_part(part);
+            }
+        }
+    )+};
+}
+
+through_pointer!(&T, &mut T, Box<T>, Rc<T>, Arc<T>);
+
+impl<T: LockKeyPart + ToOwned + ?Sized> LockKeyPart for Cow<'_, T> {
+    fn write_part(&self, part: &mut PartWriter<'_>) {
+        (**self).write_part(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> LockKey {
+        LockKey::new(text)
+    }
+
+    #[test]
+    fn parts_are_escaped_and_prefixes_are_not() {
+        let plain = key("sale#1 %").part("a:b%{c}\n\u{85}").part('x').part(true).part(-3);
+        assert_eq!(plain.as_str(), "sale#1 %:a%3Ab%25%7Bc%7D%0A%C2%85:x:true:-3");
+    }
+
+    #[test]
+    fn pointers_are_written_like_what_they_point_at() {
+        let word = String::from("w");
+        let key = key("p").part(&&word).part(Box::new(1)).part(Arc::<str>::from("s"));
+        assert_eq!(key.part(Cow::Borrowed("c")).part(Rc::new('r')).as_str(), "p:w:1:s:c:r");
+    }
+
+    /// Every pair of values, in templates of several separators, among them those that could be
+    /// mistaken for an escape, gives a key of its own.
+    #[test]
+    fn keys_are_injective_within_a_template() {
+        let values = [
+            "", "a", "5", "%", "%%", "%25", "%35", "~", "~7E", "~25", "-", "a-", "-a", ":", "::",
+            "%3A", "é", "%C3%A9", "{", "}", "2", "25", "null", "\0", "\n",
+        ];
+        for separator in [":", "-", "5", "%", "%25", "~", "é", "a", "2", "}{", "--"] {
+            let mut seen = std::collections::HashMap::new();
+            for a in values {
+                for b in values {
+                    let key = key("p").text(":").value(a, separator).text(separator).value(b, "");
+                    let clash = seen.insert(key.text.clone(), (a, b));
+                    assert_eq!(clash, None, "{:?} with {separator:?}: {:?}", (a, b), key);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_template_and_the_parts_agree() {
+        for (a, b) in [("a", "b"), ("a:b", "%"), ("", "{}")] {
+            let template = key("p").text(":").value(a, ":").text(":").value(b, "");
+            assert_eq!(template, key("p").part(a).part(b));
+        }
+    }
+
+    #[test]
+    fn refused_keys() {
+        assert_eq!(key("").validate(), Err(KeyProblem::Empty));
+        assert_eq!(key(&"x".repeat(1024)).validate(), Ok(()));
+        assert_eq!(key(&"x".repeat(1025)).validate(), Err(KeyProblem::TooLong { len: 1025 }));
+        for braces in ["{", "}", "a{}b", "}{", "{}{a}", "a}b"] {
+            assert_eq!(key(braces).validate(), Err(KeyProblem::Braces), "{braces}");
+        }
+        for tagged in ["{a}", "x{a}y", "{a}{}", "{a", "{{a}}"] {
+            let expected = if tagged == "{a" { Err(KeyProblem::Braces) } else { Ok(()) };
+            assert_eq!(key(tagged).validate(), expected, "{tagged}");
+        }
+        assert_eq!(key("{a}:b:fence").validate(), Err(KeyProblem::Reserved));
+    }
+
+    #[test]
+    fn the_fence_lies_in_the_slot_of_the_lock_and_under_its_prefix() {
+        for (lock, fence) in [
+            (key("room").part(42), "room:{room:42}:fence"),
+            (key("job"), "job:{job}:fence"),
+            (key("{eu}:room").part(42), "{eu}:room:42:fence"),
+        ] {
+            assert_eq!(lock.fence_key(), fence);
+            let slot_of_lock = hash_tag(lock.as_str()).unwrap_or(lock.as_str());
+            assert_eq!(hash_tag(fence), Some(slot_of_lock));
+        }
+    }
+
+    #[test]
+    fn a_refused_key_does_not_flood_the_log() {
+        assert_eq!(key(&"é".repeat(5000)).to_string().chars().count(), 81);
+        assert_eq!(key(&"x".repeat(1024)).to_string().len(), 1024);
+    }
+}

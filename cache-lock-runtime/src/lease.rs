@@ -1,0 +1,187 @@
+//! A lease: the time for which a lock is ours.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{Notify, futures::Notified};
+
+use crate::{
+    agenda::Slot,
+    clock::Moment,
+    error::{LockError, LostReason},
+    fence::FencingToken,
+    key::LockKey,
+    options::Settings,
+    owner::OwnerToken,
+};
+
+/// How much earlier than the server a holder takes its lease for over: the clocks of two machines
+/// do not run at quite the same speed. The allowance is the one of the Redlock description.
+pub(crate) fn drift(expire: Duration) -> Duration {
+    expire / 100 + Duration::from_millis(2)
+}
+
+/// The lease of one grant. Its validity is counted from when the request that was granted was
+/// *sent*: the server's count starts later, so it ends later.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) key: LockKey,
+    pub(crate) owner: OwnerToken,
+    pub(crate) fence: FencingToken,
+    pub(crate) settings: Settings,
+    pub(crate) acquired: Moment,
+    /// The manager whose lease it is.
+    pub(crate) manager: u64,
+    /// The lease whose body, in the same task, asked for this one.
+    pub(crate) enclosing: Option<Arc<Lease>>,
+    /// Until when the lease is ours, in nanoseconds of [`Moment`].
+    deadline: AtomicU64,
+    state: AtomicU8,
+    lost: Notify,
+    schedule: Mutex<Schedule>,
+}
+
+/// Where the lease stands in the renewer's agenda.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Schedule {
+    /// In nobody's: the renewer is at it, or has not seen it yet.
+    Out,
+    In(Slot),
+    /// It is over, and must not be entered again.
+    Over,
+}
+
+const HELD: u8 = 0;
+const RELEASED: u8 = 1;
+const EXPIRED: u8 = 2;
+const GONE: u8 = 3;
+const MAX_HOLD: u8 = 4;
+const SHUT_DOWN: u8 = 5;
+
+/// What a lease is made from.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    pub(crate) key: LockKey,
+    pub(crate) owner: OwnerToken,
+    pub(crate) fence: FencingToken,
+    pub(crate) settings: Settings,
+    pub(crate) sent_at: Moment,
+    pub(crate) manager: u64,
+    pub(crate) enclosing: Option<Arc<Lease>>,
+}
+
+impl Lease {
+    pub(crate) fn new(grant: Grant) -> Self {
+        let Grant { key, owner, fence, settings, sent_at, manager, enclosing } = grant;
+        let deadline = valid_until(sent_at, settings.expire);
+        Self {
+            key,
+            owner,
+            fence,
+            settings,
+            acquired: sent_at,
+            manager,
+            enclosing,
+            deadline: AtomicU64::new(deadline.as_nanos()),
+            state: AtomicU8::new(HELD),
+            lost: Notify::new(),
+            schedule: Mutex::new(Schedule::Out),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Moment {
+        Moment::from_nanos(self.deadline.load(Ordering::Acquire))
+    }
+
+    /// The moment that renewal must not pass.
+    pub(crate) fn last_end(&self) -> Option<Moment> {
+        self.settings.max_hold.map(|max_hold| self.acquired.after(max_hold))
+    }
+
+    /// Why the lease is lost, if it is. Looks at the clock, so that a lease ends on time even if
+    /// nobody has noticed yet; what was lost once stays lost.
+    pub(crate) fn lost_reason(&self) -> Option<LostReason> {
+        match self.state.load(Ordering::Acquire) {
+            HELD if Moment::now() >= self.deadline() => {
+                self.lose(self.reason_at_deadline());
+                self.lost_reason()
+            }
+            EXPIRED => Some(LostReason::Expired),
+            GONE => Some(LostReason::Gone),
+            MAX_HOLD => Some(LostReason::MaxHold),
+            SHUT_DOWN => Some(LostReason::ShutDown),
+            _ => None,
+        }
+    }
+
+    fn reason_at_deadline(&self) -> LostReason {
+        let allowance = drift(self.settings.expire);
+        match self.last_end() {
+            Some(end) if self.deadline().after(allowance) >= end => LostReason::MaxHold,
+            _ => LostReason::Expired,
+        }
+    }
+
+    pub(crate) fn lost_error(&self, reason: LostReason) -> LockError {
+        LockError::Lost { key: self.key.clone(), reason }
+    }
+
+    /// Ends the lease. The first reason is the one that stays.
+    pub(crate) fn lose(&self, reason: LostReason) {
+        let state = match reason {
+            LostReason::Expired => EXPIRED,
+            LostReason::Gone => GONE,
+            LostReason::MaxHold => MAX_HOLD,
+            LostReason::ShutDown => SHUT_DOWN,
+        };
+        if self.end(state) {
+            tracing::warn!(
+                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
+                "lock lost: {reason}"
+            );
+            self.lost.notify_waiters();
+        }
+    }
+
+    /// The holder has given the lease up. False if it was lost before.
+    pub(crate) fn release(&self) -> bool {
+        self.end(RELEASED)
+    }
+
+    fn end(&self, state: u8) -> bool {
+        self.state.compare_exchange(HELD, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.load(Ordering::Acquire) != HELD
+    }
+
+    /// Ready when the lease is lost, for those who ask before looking at
+    /// [`lost_reason`](Self::lost_reason).
+    pub(crate) fn loss(&self) -> Notified<'_> {
+        self.lost.notified()
+    }
+
+    /// Takes note of a successful extension. It never ends the lease earlier, and a lease that is
+    /// over stays over.
+    pub(crate) fn extended(&self, sent_at: Moment, expire: Duration) {
+        if self.lost_reason().is_none() {
+            let deadline = valid_until(sent_at, expire);
+            self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
+        }
+    }
+
+    pub(crate) fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Until when a request that was sent at `sent_at` makes a lease ours.
+pub(crate) fn valid_until(sent_at: Moment, expire: Duration) -> Moment {
+    sent_at.after(expire.saturating_sub(drift(expire)))
+}

@@ -1,0 +1,458 @@
+//! The lock manager: what a program has one of.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+#[cfg(feature = "redis")]
+use crate::store::redis::RedisStore;
+#[cfg(feature = "tls")]
+use crate::store::redis::TlsConfig;
+use crate::{
+    acquire,
+    clock::Moment,
+    driver::Driver,
+    error::{BackendError, LockError},
+    guard::LockGuard,
+    key::LockKey,
+    lease::drift,
+    options::{Defaults, LockOptions, check_lease},
+    owner::Owners,
+    renew::Renewer,
+    scope,
+    store::{LockStore, Store, memory::MemoryStore},
+};
+
+/// How long [`LockManager::connect`] waits for the server.
+#[cfg(feature = "redis")]
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Acquires locks, renews them while they are held, and releases them.
+///
+/// A program has one: it is made when the program starts, and found by the attribute because it is
+/// [installed](Self::install). Clones are handles of the same manager. It serves any number of
+/// runtimes; a thread of its own renews the leases, so that a body may block.
+///
+/// ```no_run
+/// # async fn main_() -> Result<(), cache_lock_runtime::LockError> {
+/// use cache_lock_runtime::LockManager;
+///
+/// let locks = LockManager::connect("redis://127.0.0.1/").await?;
+/// locks.install()?;
+/// // .. run the program ..
+/// locks.shutdown().await;
+/// # Ok(()) }
+/// ```
+///
+/// When the last handle is dropped and no guard is left, what is still to be released is released,
+/// and the thread ends.
+#[derive(Clone)]
+pub struct LockManager {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    /// Tells managers apart.
+    pub(crate) id: u64,
+    pub(crate) store: Store,
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) renewer: Arc<Renewer>,
+    pub(crate) owners: Arc<Owners>,
+    pub(crate) defaults: Defaults,
+    pub(crate) background_release: bool,
+    attempt_timeout: Duration,
+    closed: AtomicBool,
+}
+
+impl Inner {
+    /// Starts the thread, if it does not run yet.
+    pub(crate) fn start(&self) -> Result<(), BackendError> {
+        self.driver.start(|| Arc::clone(&self.renewer).run())
+    }
+
+    /// The longest time that one request for a lease of this length may take. An answer that took
+    /// longer than half of the lease is hardly worth having.
+    pub(crate) fn attempt(&self, expire: Duration) -> Duration {
+        self.attempt_timeout.min(expire / 2)
+    }
+
+    pub(crate) fn attempt_end(&self, start: Moment, expire: Duration) -> Moment {
+        start.after(self.attempt(expire))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.driver.stop();
+    }
+}
+
+impl LockManager {
+    /// Settings other than the defaults.
+    pub fn builder() -> LockManagerBuilder {
+        LockManagerBuilder::default()
+    }
+
+    /// Connects to a Redis server: `redis://[user[:password]@]host[:port][/database]`, the same
+    /// with `rediss://` for TLS (feature `tls`), or `unix:///path`.
+    ///
+    /// # Errors
+    /// [`LockError::Connect`] if the URL cannot be read, or the server not be reached within 5 s.
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind.
+    #[cfg(feature = "redis")]
+    pub async fn connect(url: &str) -> Result<Self, LockError> {
+        Self::builder().connect(url).await
+    }
+
+    /// Locks among the tasks of this process alone, in memory. For tests, and for programs that
+    /// may do without a server.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use cache_lock_runtime::{LockKey, LockManager, LockOptions};
+    ///
+    /// let locks = LockManager::in_memory();
+    /// let guard = locks.acquire(LockKey::new("room").part(42), &LockOptions::new()).await?;
+    /// assert_eq!(guard.key().as_str(), "room:42");
+    /// guard.release().await?;
+    /// # Ok::<(), cache_lock_runtime::LockError>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn in_memory() -> Self {
+        LockManagerBuilder::default().build(MemoryStore::new().into(), Driver::new())
+    }
+
+    /// Makes this the manager that the attribute uses, for the rest of the process.
+    ///
+    /// # Errors
+    /// [`LockError::AlreadyInstalled`] if there is one.
+    pub fn install(&self) -> Result<(), LockError> {
+        scope::install(self.clone())
+    }
+
+    /// Runs a future with this manager in place of the installed one, for the attribute on
+    /// functions that it calls. It does not cross `spawn`: a spawned task needs a scope of its own.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use cache_lock_runtime::LockManager;
+    ///
+    /// # async fn reserve() {}
+    /// LockManager::in_memory().scope(async { reserve().await }).await;
+    /// # });
+    /// ```
+    ///
+    /// # Cancel safety
+    /// That of the future.
+    pub async fn scope<F: Future>(&self, future: F) -> F::Output {
+        scope::with_manager(self.clone(), future).await
+    }
+
+    /// Acquires a lock, and waits for another holder for as long as the options say.
+    ///
+    /// # Errors
+    /// [`LockError::Contended`] if somebody else held it all that time; [`LockError::Backend`] if
+    /// the server could not be asked; [`LockError::Nested`] if an enclosing body of this task
+    /// holds it; [`LockError::InvalidOption`] and [`LockError::InvalidKey`];
+    /// [`LockError::ShutDown`].
+    ///
+    /// It ends within the timeout, or within one attempt (1 s, at most half of the lease) if that
+    /// is longer, also when the server is dead or silent.
+    ///
+    /// # Cancel safety
+    /// Dropped at any point, it leaves no lock behind: what a request may have acquired whose
+    /// answer was not seen is given back in the background.
+    pub async fn acquire(
+        &self,
+        key: impl Into<LockKey>,
+        options: &LockOptions,
+    ) -> Result<LockGuard, LockError> {
+        acquire::acquire(&self.inner, key.into(), options).await
+    }
+
+    /// Acquires a lock if nobody holds it, without waiting; `None` if somebody does.
+    ///
+    /// # Errors
+    /// Those of [`acquire`](Self::acquire), without contention.
+    ///
+    /// # Cancel safety
+    /// That of [`acquire`](Self::acquire).
+    pub async fn try_acquire(
+        &self,
+        key: impl Into<LockKey>,
+        options: &LockOptions,
+    ) -> Result<Option<LockGuard>, LockError> {
+        match self.acquire(key, &options.timeout(Duration::ZERO)).await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(error) if error.is_contended() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a body while holding a lock. It is what the attribute does.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use cache_lock_runtime::{LockGuard, LockManager, LockOptions};
+    ///
+    /// let locks = LockManager::in_memory();
+    /// let body = async |lock: &LockGuard| lock.token();
+    /// let token = locks.run("job", &LockOptions::new(), body).await?;
+    /// assert!(token.as_i64() > 0);
+    /// # Ok::<(), cache_lock_runtime::LockError>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`acquire`](Self::acquire), and [`LockError::Lost`] if the lease is lost while the
+    /// body runs (unless [`OnLost::Finish`](crate::OnLost::Finish)). A release that fails never
+    /// takes the place of the body's value.
+    ///
+    /// # Cancel safety
+    /// Dropped at any point, the body is dropped, and then the lock is released in the background.
+    pub async fn run<T>(
+        &self,
+        key: impl Into<LockKey>,
+        options: &LockOptions,
+        body: impl AsyncFnOnce(&LockGuard) -> T,
+    ) -> Result<T, LockError> {
+        let guard = self.acquire(key, options).await?;
+        let outcome = {
+            let body = std::pin::pin!(body(&guard));
+            guard.hold(body).await
+        };
+        guard.finish().await;
+        outcome
+    }
+
+    /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
+    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and what was
+    /// still to be released is waited for. Holders have one attempt (1 s) to let go before their
+    /// locks are taken from them.
+    ///
+    /// # Cancel safety
+    /// It goes on in the background as far as it has come, and can be called again.
+    pub async fn shutdown(&self) {
+        let Inner { renewer, driver, store, attempt_timeout, .. } = &*self.inner;
+        self.inner.closed.store(true, Ordering::SeqCst);
+        renewer.close();
+        driver.within(Moment::now().after(*attempt_timeout), renewer.all_left()).await;
+        for lease in renewer.take_ended() {
+            let until = lease.deadline().after(drift(lease.settings.expire));
+            store.release_detached(lease.key.clone(), lease.owner.clone(), until);
+        }
+        driver.within(Moment::now().after(*attempt_timeout * 2), driver.idle()).await;
+    }
+
+    /// What the manager has in hand; all zero but the connections when nothing is held or waited
+    /// for. For tests of this project.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_hand(&self) -> InHand {
+        let Inner { renewer, driver, .. } = &*self.inner;
+        InHand {
+            leases: renewer.len(),
+            tasks: driver.tasks(),
+            timers: driver.timers(),
+            connections: match &self.inner.store {
+                Store::Memory(_) => 0,
+                #[cfg(feature = "redis")]
+                Store::Redis(store) => store.connections(),
+            },
+        }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+}
+
+/// See [`LockManager::in_hand`].
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InHand {
+    /// Leases that are held.
+    pub leases: usize,
+    /// Tasks of the manager's thread.
+    pub tasks: usize,
+    /// Timers that run.
+    pub timers: usize,
+    /// Connections that are open.
+    pub connections: usize,
+}
+
+impl fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManager")
+            .field("store", &self.inner.store)
+            .field("timeout", &self.inner.defaults.timeout)
+            .field("expire", &self.inner.defaults.expire)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a [`LockManager`]; see [`LockManager::builder`].
+///
+/// ```
+/// use std::time::Duration;
+/// use cache_lock_runtime::{LockManager, MemoryStore};
+///
+/// let locks = LockManager::builder()
+///     .timeout(Duration::from_secs(5))
+///     .expire(Duration::from_secs(30))
+///     .in_memory(MemoryStore::new())?;
+/// # Ok::<(), cache_lock_runtime::LockError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LockManagerBuilder {
+    timeout: Duration,
+    expire: Duration,
+    attempt_timeout: Duration,
+    background_release: bool,
+    #[cfg(feature = "tls")]
+    tls: Option<TlsConfig>,
+}
+
+impl Default for LockManagerBuilder {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(2),
+            expire: Duration::from_secs(10),
+            attempt_timeout: Duration::from_secs(1),
+            background_release: false,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+}
+
+impl LockManagerBuilder {
+    /// How long to wait for another holder where an option or attribute does not say it. The
+    /// default is 2 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How long a lease lasts where an option or attribute does not say it: from 100 ms to 24 h.
+    /// The default is 10 s.
+    pub fn expire(mut self, expire: Duration) -> Self {
+        self.expire = expire;
+        self
+    }
+
+    /// How long one request to the server may take, from 10 ms to 1 min; never more than half of
+    /// a lease. The default is 1 s.
+    pub fn attempt_timeout(mut self, attempt_timeout: Duration) -> Self {
+        self.attempt_timeout = attempt_timeout;
+        self
+    }
+
+    /// Whether the attribute and [`LockManager::run`] return without waiting for the answer to the
+    /// release. A failure is logged then, and tried again. The default is `false`: when the caller
+    /// goes on, the lock is free.
+    pub fn background_release(mut self, background_release: bool) -> Self {
+        self.background_release = background_release;
+        self
+    }
+
+    /// The certificates for `rediss://` URLs.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: TlsConfig) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// A manager on a store in memory.
+    ///
+    /// # Errors
+    /// [`LockError::InvalidOption`].
+    pub fn in_memory(self, store: MemoryStore) -> Result<LockManager, LockError> {
+        self.check()?;
+        Ok(self.build(store.into(), Driver::new()))
+    }
+
+    /// Connects to a Redis server; see [`LockManager::connect`].
+    ///
+    /// # Errors
+    /// Those of [`LockManager::connect`], and [`LockError::InvalidOption`].
+    #[cfg(feature = "redis")]
+    pub async fn connect(self, url: &str) -> Result<LockManager, LockError> {
+        let give_up = Moment::now().after(CONNECT_TIMEOUT);
+        let (manager, store) = self.redis(url)?;
+        match manager.inner.start() {
+            Ok(()) => {}
+            Err(error) => return Err(connect_error(store.server(), error)),
+        }
+        store.check(give_up).await.map_err(|error| connect_error(store.server(), error))?;
+        Ok(manager)
+    }
+
+    /// The same without connecting: the first acquisition does. For programs that must start
+    /// before their servers do.
+    ///
+    /// # Errors
+    /// [`LockError::Connect`] if the URL cannot be read, and [`LockError::InvalidOption`].
+    #[cfg(feature = "redis")]
+    pub fn lazy(self, url: &str) -> Result<LockManager, LockError> {
+        Ok(self.redis(url)?.0)
+    }
+
+    #[cfg(feature = "redis")]
+    fn redis(self, url: &str) -> Result<(LockManager, RedisStore), LockError> {
+        self.check()?;
+        let driver = Arc::new(Driver::new());
+        #[cfg(feature = "tls")]
+        let tls = self.tls.as_ref();
+        #[cfg(not(feature = "tls"))]
+        let tls = None;
+        let store = RedisStore::new(url, tls, Arc::clone(&driver), self.attempt_timeout)
+            .map_err(|error| connect_error("Redis", error))?;
+        Ok((self.build(store.clone().into(), driver), store))
+    }
+
+    fn check(&self) -> Result<(), LockError> {
+        check_lease("expire", self.expire)?;
+        let value = self.attempt_timeout;
+        if value < Duration::from_millis(10) || value > Duration::from_secs(60) {
+            let limit = "it must be from 10ms to 1min";
+            return Err(LockError::InvalidOption { option: "attempt_timeout", value, limit });
+        }
+        Ok(())
+    }
+
+    fn build(self, store: Store, driver: impl Into<Arc<Driver>>) -> LockManager {
+        let driver = driver.into();
+        let owners = Arc::new(Owners::new());
+        let attempt_timeout = self.attempt_timeout;
+        let renewer = Arc::new(Renewer::new(store.clone(), Arc::clone(&driver), attempt_timeout));
+        let inner = Inner {
+            id: owners.random(u64::MAX),
+            store,
+            driver,
+            renewer,
+            owners,
+            defaults: Defaults { timeout: self.timeout, expire: self.expire },
+            background_release: self.background_release,
+            attempt_timeout,
+            closed: AtomicBool::new(false),
+        };
+        LockManager { inner: Arc::new(inner) }
+    }
+}
+
+#[cfg(feature = "redis")]
+fn connect_error(server: &str, source: BackendError) -> LockError {
+    LockError::Connect { server: server.into(), source: source.into() }
+}

@@ -1,0 +1,115 @@
+//! Who holds a lock.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Makes the owner tokens of one manager.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    /// Names the manager, for an operator who looks at a record: host, process, and a random
+    /// number that tells apart managers of one process and processes of one number.
+    inbox: String,
+    /// Keyed by the system's random numbers.
+    random: RandomState,
+    serial: AtomicU64,
+}
+
+impl Owners {
+    pub(crate) fn new() -> Self {
+        let random = RandomState::new();
+        let nonce = random.hash_one("manager");
+        let inbox = format!("{}.{}.{nonce:016x}", host(), process::id());
+        Self { inbox, random, serial: AtomicU64::new(0) }
+    }
+
+    /// A token that no lease and no wait has had.
+    pub(crate) fn next(self: &Arc<Self>) -> OwnerToken {
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        OwnerToken { owners: Arc::clone(self), serial }
+    }
+
+    /// A number that is not to be foreseen, for jitter.
+    pub(crate) fn random(&self, salt: u64) -> u64 {
+        self.random.hash_one(salt)
+    }
+}
+
+/// The token of one lease: what its record in the store holds, and what every extension and
+/// release must show.
+#[derive(Clone)]
+pub(crate) struct OwnerToken {
+    owners: Arc<Owners>,
+    serial: u64,
+}
+
+impl OwnerToken {
+    /// A new token of the same manager.
+    pub(crate) fn successor(&self) -> Self {
+        self.owners.next()
+    }
+}
+
+impl PartialEq for OwnerToken {
+    fn eq(&self, other: &Self) -> bool {
+        self.serial == other.serial && Arc::ptr_eq(&self.owners, &other.owners)
+    }
+}
+
+impl fmt::Display for OwnerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { owners, serial } = self;
+        // The hash cannot be guessed, and the serial number makes it unique.
+        write!(f, "cl1:{}:{:016x}{serial:x}", owners.inbox, owners.random(*serial))
+    }
+}
+
+impl fmt::Debug for OwnerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnerToken({self})")
+    }
+}
+
+/// The host's name, in characters that cannot be taken for a part of the token's form.
+fn host() -> String {
+    let name = host_name();
+    let readable = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+    let name: String = name.chars().take(40).map(readable).collect();
+    if name.is_empty() { "host".to_owned() } else { name }
+}
+
+#[cfg(target_os = "linux")]
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn host_name() -> String {
+    std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_unique_across_managers() {
+        let (first, second) = (Arc::new(Owners::new()), Arc::new(Owners::new()));
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..1000 {
+            assert!(seen.insert(first.next().to_string()));
+            assert!(seen.insert(second.next().to_string()));
+        }
+        assert_ne!(first.next(), second.next());
+        let token = first.next();
+        assert_eq!(token, token.clone());
+        assert!(token.to_string().starts_with(&format!("cl1:{}:", first.inbox)));
+        assert_eq!(token.to_string().split(':').count(), 3);
+    }
+}

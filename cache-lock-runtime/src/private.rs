@@ -1,0 +1,50 @@
+//! What expansions of the attribute call. Not for use by hand: it changes without notice.
+
+use std::pin::Pin;
+
+use crate::{
+    acquire, error::LockError, guard::LockGuard, key::LockKey, manager::LockManager,
+    options::LockOptions, scope,
+};
+
+/// The manager of the scope, else the installed one.
+///
+/// # Errors
+/// [`LockError::NoManager`].
+pub fn manager() -> Result<LockManager, LockError> {
+    scope::manager()
+}
+
+/// Acquires a lock from whichever manager was found.
+///
+/// # Errors
+/// Those of [`LockManager::acquire`], and that of finding the manager.
+///
+/// # Cancel safety
+/// That of [`LockManager::acquire`].
+pub async fn acquire(
+    manager: Result<LockManager, LockError>,
+    key: LockKey,
+    options: &LockOptions,
+) -> Result<LockGuard, LockError> {
+    acquire::acquire(manager?.inner(), key, options).await
+}
+
+/// Polls a body for as long as its lease lasts.
+///
+/// # Errors
+/// [`LockError::Lost`].
+///
+/// # Cancel safety
+/// That of the body.
+pub async fn hold<F: Future>(guard: &LockGuard, body: Pin<&mut F>) -> Result<F::Output, LockError> {
+    guard.hold(body).await
+}
+
+/// Releases a lock after its body has ended.
+///
+/// # Cancel safety
+/// The lock is released in the background.
+pub async fn release(guard: LockGuard) {
+    guard.finish().await;
+}

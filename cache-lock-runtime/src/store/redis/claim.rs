@@ -1,0 +1,135 @@
+//! An acquisition, with what becomes of requests whose answers were not seen.
+
+use std::{mem, pin::pin, sync::Arc, time::Duration};
+
+use redis::Value;
+
+use super::{FENCE_TTL_MS, RedisStore, failure::Failure, link::Link, milliseconds, unexpected};
+use crate::{
+    clock::Moment,
+    error::BackendError,
+    fence::FencingToken,
+    key::LockKey,
+    owner::OwnerToken,
+    store::{Answer, Claim},
+};
+
+pub(super) struct RedisClaim {
+    store: RedisStore,
+    key: LockKey,
+    fence_key: String,
+    owner: OwnerToken,
+    /// The connection over which a request is out that was not answered, and the lease that it
+    /// asks for.
+    unanswered: Option<(Arc<Link>, Duration)>,
+}
+
+impl RedisClaim {
+    pub(super) fn new(store: RedisStore, key: LockKey, owner: OwnerToken) -> Self {
+        let fence_key = key.fence_key();
+        Self { store, key, fence_key, owner, unanswered: None }
+    }
+
+    /// Gets ready to ask over `link`.
+    ///
+    /// Over the same connection, requests are carried out in order, so the same token may be asked
+    /// under again: it finds the lock its own if the earlier request took it. The same goes when
+    /// the earlier connection is closed. But if the earlier request may still be on its way over
+    /// another connection, it could take the lock at any later time, also when this acquisition
+    /// has ended; so it is forgotten there, and asked for under a new token here.
+    fn turn_to(&mut self, link: &Arc<Link>, expire: Duration) {
+        if let Some((earlier, expire)) = self.unanswered.take()
+            && !Arc::ptr_eq(&earlier, link)
+            && !earlier.is_closed()
+        {
+            let owner = self.owner.successor();
+            let owner = mem::replace(&mut self.owner, owner);
+            self.store.forget(earlier, self.key.clone(), owner, expire);
+        }
+        self.unanswered = Some((Arc::clone(link), expire));
+    }
+
+    async fn ask_over(
+        &mut self,
+        link: &Arc<Link>,
+        expire: Duration,
+        give_up: Moment,
+    ) -> Result<Answer, Failure> {
+        self.turn_to(link, expire);
+        let owner = self.owner.to_string();
+        let keys = [self.key.as_str(), &self.fence_key];
+        let arguments = [&*owner, &*milliseconds(expire), FENCE_TTL_MS];
+        let script = &self.store.inner.scripts.acquire;
+        let sent_at = Moment::now();
+        let answer = self.store.run_over(link, script, &keys, &arguments, give_up).await;
+        if matches!(answer, Ok(_) | Err(Failure::Refused(_))) {
+            self.unanswered = None;
+        }
+        let answer = answer?;
+        let Value::Array(reply) = &answer else {
+            return Err(Failure::Refused(unexpected(&answer)));
+        };
+        match reply[..] {
+            [Value::Int(1), Value::Int(fence)] => Ok(Answer::Granted {
+                owner: self.owner.clone(),
+                fence: FencingToken::new(fence),
+                sent_at,
+            }),
+            [Value::Int(0), Value::Int(remaining)] => Ok(Answer::Busy {
+                remaining: u64::try_from(remaining).ok().map(Duration::from_millis),
+            }),
+            _ => Err(Failure::Refused(unexpected(&answer))),
+        }
+    }
+}
+
+impl Claim for RedisClaim {
+    async fn ask(&mut self, expire: Duration, give_up: Moment) -> Result<Answer, BackendError> {
+        // A connection that turns out to be closed is replaced once, as in `RedisStore::run`.
+        let mut replaced = false;
+        loop {
+            let link = self.store.link(give_up).await?;
+            match self.ask_over(&link, expire, give_up).await {
+                Err(Failure::Closed(_)) if !replaced => replaced = true,
+                answer => return answer.map_err(Failure::into_error),
+            }
+        }
+    }
+}
+
+impl Drop for RedisClaim {
+    fn drop(&mut self) {
+        if let Some((link, expire)) = self.unanswered.take() {
+            self.store.forget(link, self.key.clone(), self.owner.clone(), expire);
+        }
+    }
+}
+
+impl RedisStore {
+    /// Takes back a request that went over `link` and was not answered.
+    ///
+    /// Behind it on the same connection a release is sure to find what it took. If that connection
+    /// does not answer, another one is asked as well, which helps if the request was carried out
+    /// already; where it is still on its way, the end of its lease is the floor.
+    fn forget(&self, link: Arc<Link>, key: LockKey, owner: OwnerToken, expire: Duration) {
+        let store = self.clone();
+        self.inner.driver.spawn(async move {
+            let attempt = store.inner.attempt;
+            let until = Moment::now().after(expire).after(attempt);
+            let token = owner.to_string();
+            let script = &store.inner.scripts.release;
+            let keys = [key.as_str()];
+            let arguments = [&*token];
+            let mut behind = pin!(store.run_over(&link, script, &keys, &arguments, until));
+            let soon = Moment::now().after(attempt);
+            match store.inner.driver.within(soon, behind.as_mut()).await {
+                Some(Ok(_)) => tracing::debug!(%key, "unanswered request taken back"),
+                Some(Err(_)) => store.release_until(&key, &owner, until).await,
+                None => {
+                    store.release_until(&key, &owner, until).await;
+                    let _ = behind.await;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,138 @@
+//! From a URL to a client.
+
+use std::time::Duration;
+
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisError,
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
+};
+
+use super::failure::describe;
+use crate::error::{BackendError, BackendErrorKind};
+
+pub(super) struct Parsed {
+    /// The server's address, without a password.
+    pub(super) server: String,
+    pub(super) client: Client,
+    pub(super) client_resp2: Client,
+}
+
+/// Reads `redis://`, `rediss://` and `unix://` URLs.
+pub(super) fn parse(
+    url: &str,
+    tls: Option<&TlsConfig>,
+    attempt: Duration,
+) -> Result<Parsed, BackendError> {
+    let info = url.into_connection_info().map_err(|error| unreadable(url, error))?;
+    let server = server(&info);
+    let info = info.set_tcp_settings(tcp_settings(attempt));
+    let mut settings = info.redis_settings().clone();
+    settings = settings.set_lib_name("cache-lock", env!("CARGO_PKG_VERSION"));
+    // Unless the URL asks for one of them itself.
+    if !url.contains("protocol=") {
+        settings = settings.set_protocol(ProtocolVersion::RESP3);
+    }
+    let info = info.set_redis_settings(settings.clone());
+    let resp2 = info.clone().set_redis_settings(settings.set_protocol(ProtocolVersion::RESP2));
+    let client = client(info, tls)?;
+    let client_resp2 = self::client(resp2, tls)?;
+    Ok(Parsed { server, client, client_resp2 })
+}
+
+/// A connection to a machine that went away without a word is noticed by the kernel, too, even
+/// while nobody asks anything.
+fn tcp_settings(attempt: Duration) -> TcpSettings {
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(10))
+        .with_interval(Duration::from_secs(5));
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    let settings = settings.set_user_timeout(attempt.saturating_mul(10));
+    #[cfg(not(any(target_os = "android", target_os = "fuchsia", target_os = "linux")))]
+    let _ = attempt;
+    settings
+}
+
+fn server(info: &ConnectionInfo) -> String {
+    let settings = info.redis_settings();
+    let scheme = match info.addr() {
+        ConnectionAddr::Unix(_) => "unix",
+        ConnectionAddr::TcpTls { .. } => "rediss",
+        _ => "redis",
+    };
+    let user = settings.username().map(|user| format!("{user}@")).unwrap_or_default();
+    let address = info.addr();
+    match settings.db() {
+        0 => format!("{scheme}://{user}{address}"),
+        db => format!("{scheme}://{user}{address}/{db}"),
+    }
+}
+
+/// A URL with all that may be a password taken out, for messages about one that cannot be read.
+pub(super) fn redacted(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let rest = match rest.rsplit_once('@') {
+        Some((_, host)) => format!("***@{host}"),
+        None => rest.to_owned(),
+    };
+    if scheme.is_empty() { rest } else { format!("{scheme}://{rest}") }
+}
+
+fn unreadable(url: &str, error: RedisError) -> BackendError {
+    let why = describe(error);
+    let hint = if url.starts_with("rediss://") && !cfg!(feature = "tls") {
+        "; for `rediss://` build cache-lock with the feature `tls`"
+    } else {
+        "; expected `redis://[user[:password]@]host[:port][/database]`, `rediss://..` or `unix:///path`"
+    };
+    BackendError::new(
+        BackendErrorKind::Configuration,
+        format!("`{}` is not a Redis URL: {why}{hint}", redacted(url)),
+    )
+}
+
+#[cfg(feature = "tls")]
+use super::tls::{TlsConfig, client};
+
+/// Without the feature there are no TLS settings.
+#[cfg(not(feature = "tls"))]
+pub(crate) type TlsConfig = std::convert::Infallible;
+
+#[cfg(not(feature = "tls"))]
+fn client(info: ConnectionInfo, _tls: Option<&TlsConfig>) -> Result<Client, BackendError> {
+    Client::open(info).map_err(describe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<Parsed, BackendError> {
+        super::parse(url, None, Duration::from_secs(1))
+    }
+
+    #[test]
+    fn passwords_are_left_out() {
+        for (url, server) in [
+            ("redis://127.0.0.1/", "redis://127.0.0.1:6379"),
+            ("redis://:hunter2@example.org:7000/3", "redis://example.org:7000/3"),
+            ("redis://ann:hunter2@example.org", "redis://ann@example.org:6379"),
+            ("unix:///run/redis.sock?pass=hunter2&db=2", "unix:///run/redis.sock/2"),
+        ] {
+            assert_eq!(parse(url).map(|parsed| parsed.server).ok().as_deref(), Some(server));
+        }
+        for url in [
+            "http://ann:hunter2@example.org/",
+            "redis://ann:hunter2@example.org/not-a-number",
+            "redis://ann:hunt@er2@[::1",
+            "ann:hunter2@example.org",
+            "unix:///run/redis.sock?pass=hunter2&db=x",
+            "redis://:hunter2@",
+        ] {
+            let error = parse(url).err().map(|error| format!("{error} {error:?}"));
+            let error = error.unwrap_or_else(|| panic!("{url} is refused"));
+            assert!(!error.contains("hunt") && error.contains("expected `redis://"), "{error}");
+        }
+    }
+}

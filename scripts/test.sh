@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Every check of the project, from a clean clone: sets up what is missing, then ends with the first
+# check that fails, or with a summary.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# A shell that is no login shell may lack rustup's directory.
+export PATH="$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin"
+
+title=
+passed=0
+left_out=()
+
+trap 'status=$?; [ $status = 0 ] || printf "\n== FAILED: %s (exit code %d)\n" "$title" $status' EXIT
+
+# Runs a command under a heading, and tells how long it took.
+step() { # TITLE COMMAND...
+    title=$1
+    local start=$SECONDS
+    shift
+    printf '\n== %s\n' "$title"
+    "$@"
+    printf '== %s: ok, %d s\n' "$title" $((SECONDS - start))
+    passed=$((passed + 1))
+}
+
+leave_out() { # TITLE REASON
+    printf '\n== %s: left out, %s\n' "$1" "$2"
+    left_out+=("$1")
+}
+
+clippy() {
+    cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
+    # The facade without Redis; the other members need it.
+    cargo clippy -p cache-lock -p cache-lock-runtime --no-default-features -- -D warnings
+}
+
+documentation() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
+}
+
+dependencies() {
+    cargo deny --all-features check bans licenses sources
+}
+
+minimum_rust() {
+    # A target directory of its own, or each toolchain would throw away what the other has built.
+    cargo "+$rust_version" check --workspace --all-features --target-dir target/minimum-rust
+}
+
+embedded_seckill() { env -u REDIS_URL -u MONGODB_URI cargo run --release -p seckill -- --mode all; }
+served_seckill() { scripts/with-services.sh cargo run --quiet --release -p seckill -- "$@"; }
+
+step "Set-up" scripts/set-up.sh
+step "Format" cargo fmt --all --check
+step "Clippy" clippy
+step "Documentation" documentation
+
+if cargo deny --version >/dev/null 2>&1; then
+    step "Licences and sources of dependencies" dependencies
+else
+    leave_out "Licences and sources of dependencies" "for want of cargo-deny: cargo install --locked cargo-deny"
+fi
+
+rust_version=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if RUSTUP_AUTO_INSTALL=0 cargo "+$rust_version" --version >/dev/null 2>&1; then
+    step "Oldest Rust, $rust_version" minimum_rust
+else
+    leave_out "Oldest Rust, $rust_version" "for want of it: rustup toolchain install $rust_version"
+fi
+
+step "Unit and integration tests" cargo test --workspace --all-features --lib --bins --tests --examples
+step "Documentation's tests" cargo test --workspace --all-features --doc
+step "Seckill inside one process" embedded_seckill
+step "Seckill with Redis and MongoDB" served_seckill --mode all
+step "Seckill with four processes" served_seckill --mode all --processes 4
+step "Seckill with a holder that outlives its lease" served_seckill --mode fenced --stall
+
+printf '\n== All %d checks passed in %d min %d s' "$passed" $((SECONDS / 60)) $((SECONDS % 60))
+if [ ${#left_out[@]} != 0 ]; then printf '; left out: %s' "$(printf '%s; ' "${left_out[@]}")"; fi
+printf '\n'
