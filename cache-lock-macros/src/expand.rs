@@ -1,0 +1,478 @@
+//! The tokens of the expansion. Everything has been checked before.
+//!
+//! All names of ours have the hygiene of `Span::mixed_site()`, so they meet none of the user's; all
+//! paths start at a crate, so nothing that the user shadows or leaves out (a prelude) matters.
+
+use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote, quote_spanned};
+use syn::{ExprPath, Type, spanned::Spanned as _};
+
+use crate::{
+    args::{Args, OnLost, OrElse, Prefix, Time},
+    function::Function,
+    scope::{self, Part},
+};
+
+/// The function with its body under the lock.
+pub(crate) fn expand(
+    args: &Args,
+    function: Function,
+    key: &[Part],
+    home: &TokenStream,
+) -> TokenStream {
+    let expansion = Expansion { args, function: &function, key, home };
+    let statements = expansion.statements();
+    function.with_body(statements)
+}
+
+/// Errors are reported beside the item as it was written. The guard's name gets a value, so that
+/// the body that uses it has no errors of its own.
+pub(crate) fn bind_only(args: &Args, home: &TokenStream) -> Option<TokenStream> {
+    let bind = args.bind.as_ref()?;
+    let ty = quote!(&#home::LockGuard);
+    let ty = if args.when.is_some() { quote!(::core::option::Option<#ty>) } else { ty };
+    Some(quote_spanned!(Span::mixed_site()=> let #bind = (|| -> #ty { loop {} })();))
+}
+
+struct Expansion<'a> {
+    args: &'a Args,
+    function: &'a Function,
+    key: &'a [Part],
+    /// `::cache_lock`, or what `crate = ..` says.
+    home: &'a TokenStream,
+}
+
+impl Expansion<'_> {
+    fn statements(&self) -> TokenStream {
+        let pin = &self.function.pin;
+        let checks = self.constant_checks();
+        let arguments = &self.function.arguments;
+        let acquire = self.acquire();
+        let lock = self.lock_reference();
+        let body = self.body();
+        let hold = self.hold();
+        let release = self.release();
+        let lost = self.lost();
+        // The guard is declared before the block that the arguments live in. So they are dropped
+        // first: when the body ends, and when the future is dropped or unwinds as well.
+        quote_spanned! {Span::mixed_site()=>
+            #checks
+            #pin
+            let guard;
+            let outcome = {
+                #(#arguments)*
+                #acquire
+                #lock
+                let body = async move { #body };
+                let body = ::core::pin::pin!(body);
+                #hold
+            };
+            #release
+            match outcome {
+                ::core::result::Result::Ok(value) => value,
+                ::core::result::Result::Err(error) => #lost,
+            }
+        }
+    }
+
+    fn acquire(&self) -> TokenStream {
+        let private = self.private(Span::mixed_site());
+        let manager = self.manager();
+        let key = self.lock_key();
+        let options = self.options();
+        let failed = self.failed();
+        let skip = self.args.skip_if_locked.map(|_| {
+            let skipped = self.through("SkipIfLocked", "skipped");
+            quote_spanned! {Span::mixed_site()=>
+                ::core::result::Result::Err(error) if error.is_contended() => return #skipped(),
+            }
+        });
+        let acquire = |some: TokenStream| {
+            quote_spanned! {Span::mixed_site()=>
+                match #private::acquire(#manager, key, options).await {
+                    ::core::result::Result::Ok(guard) => #some,
+                    #skip
+                    ::core::result::Result::Err(error) => return #failed,
+                }
+            }
+        };
+        match &self.args.when {
+            None => {
+                let acquire = acquire(quote_spanned!(Span::mixed_site()=> guard));
+                quote_spanned! {Span::mixed_site()=>
+                    let key = #key;
+                    let options = #options;
+                    guard = #acquire;
+                }
+            }
+            Some(when) => {
+                let when = self.expression(when);
+                let acquire = acquire(
+                    quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(guard)),
+                );
+                quote_spanned! {Span::mixed_site()=>
+                    let enabled: ::core::primitive::bool = #when;
+                    guard = if enabled {
+                        let key = #key;
+                        let options = #options;
+                        #acquire
+                    } else {
+                        ::core::option::Option::None
+                    };
+                }
+            }
+        }
+    }
+
+    fn manager(&self) -> TokenStream {
+        let Some(with) = &self.args.with else {
+            let private = self.private(Span::mixed_site());
+            return quote_spanned!(Span::mixed_site()=> #private::manager());
+        };
+        let span = with.span().resolved_at(Span::mixed_site());
+        let home = self.home(span);
+        let with = self.expression(with);
+        // `&*` to a type that is known: so a reference, a `Box` or an `Arc` will do as well.
+        let manager = quote_spanned! {span=>
+            <#home::LockManager as ::core::clone::Clone>::clone(&#with)
+        };
+        quote_spanned!(Span::mixed_site()=> ::core::result::Result::Ok(#manager))
+    }
+
+    fn lock_key(&self) -> TokenStream {
+        let site = Span::mixed_site();
+        let home = self.home(site);
+        let prefix = match &self.args.prefix {
+            Some(Prefix::Literal(literal)) => literal.to_token_stream(),
+            Some(Prefix::Const(path)) => {
+                let checked = self.checked_prefix(path);
+                quote_spanned!(site=> const { #checked })
+            }
+            None => TokenStream::new(),
+        };
+        let parts = self.key.iter().enumerate().map(|(index, part)| match part {
+            Part::Text(text) => quote_spanned!(site=> .text(#text)),
+            Part::Value(value, span) => {
+                let following = match self.key.get(index + 1) {
+                    Some(Part::Text(text)) => text,
+                    _ => "",
+                };
+                let value = quote_spanned!(*span=> &#value);
+                quote_spanned!(site=> .value(#value, #following))
+            }
+        });
+        quote_spanned!(site=> #home::LockKey::new(#prefix) #(#parts)*)
+    }
+
+    fn options(&self) -> TokenStream {
+        let site = Span::mixed_site();
+        let home = self.home(site);
+        let mut setters = TokenStream::new();
+        let mut set = |setter: &str, value: TokenStream| {
+            let setter = Ident::new(setter, site);
+            setters.extend(quote_spanned!(site=> .#setter(#value)));
+        };
+        if self.args.timeout.is_none() && self.args.skip_if_locked.is_some() {
+            set("timeout", quote_spanned!(site=> ::core::time::Duration::ZERO));
+        }
+        for duration in self.durations() {
+            set(duration.name, duration.value);
+        }
+        if let Some(renew) = &self.args.renew {
+            set("renew", renew.to_token_stream());
+        }
+        if let Some(on_lost) = self.args.on_lost {
+            let variant = match on_lost {
+                OnLost::Cancel => "Cancel",
+                OnLost::Finish => "Finish",
+            };
+            let variant = Ident::new(variant, site);
+            set("on_lost", quote_spanned!(site=> #home::OnLost::#variant));
+        }
+        // A promoted constant, which takes no room in the future.
+        quote_spanned!(site=> &const { #home::LockOptions::new() #setters })
+    }
+
+    /// The durations that are written, with the checks of those that only rustc can read.
+    fn durations(&self) -> Vec<Duration> {
+        let Args { timeout, expire, max_hold, .. } = self.args;
+        let mut durations = Vec::new();
+        let mut push = |name, value, times: &[&Time]| {
+            durations.push(Duration { name, value, check: Check::of(times) });
+        };
+        if let Some(timeout) = timeout {
+            push("timeout", duration(timeout), &[timeout]);
+        }
+        if let Some(expire) = expire {
+            push("expire", self.checked("check_expire", expire, &[]), &[expire]);
+        }
+        match (max_hold, expire) {
+            (Some(max_hold), Some(expire)) => {
+                push(
+                    "max_hold",
+                    self.checked("check_max_hold", max_hold, &[expire]),
+                    &[max_hold, expire],
+                );
+            }
+            (Some(max_hold), None) => push("max_hold", duration(max_hold), &[max_hold]),
+            (None, _) => {}
+        }
+        durations
+    }
+
+    /// `duration` through a check of its limits. Those of literals have been checked already.
+    fn checked(&self, check: &str, time: &Time, others: &[&Time]) -> TokenStream {
+        let value = duration(time);
+        let path = others.iter().copied().chain([time]).find_map(|time| match time {
+            Time::Const(path) => Some(path),
+            Time::Millis(..) => None,
+        });
+        let Some(path) = path else { return value };
+        let span = path.span().resolved_at(Span::mixed_site());
+        let others = others.iter().copied().map(duration);
+        let private = self.private(span);
+        let check = Ident::new(check, span);
+        quote_spanned!(span=> #private::#check(#value #(, #others)*))
+    }
+
+    fn checked_prefix(&self, path: &ExprPath) -> TokenStream {
+        let span = path.span().resolved_at(Span::mixed_site());
+        let private = self.private(span);
+        quote_spanned!(span=> #private::check_prefix(#path))
+    }
+
+    /// `const { .. }` is evaluated when the function is compiled, `const _` when it is checked,
+    /// which is sooner, but cannot see the generic parameters around it.
+    fn constant_checks(&self) -> TokenStream {
+        let mut checks = TokenStream::new();
+        if let Some(Prefix::Const(path)) = &self.args.prefix
+            && !may_be_generic(path)
+        {
+            let checked = self.checked_prefix(path);
+            checks.extend(quote_spanned!(Span::mixed_site()=> const _: &str = #checked;));
+        }
+        for Duration { value, check, .. } in self.durations() {
+            if check == Check::Early {
+                checks.extend(quote_spanned! {Span::mixed_site()=>
+                    const _: ::core::time::Duration = #value;
+                });
+            }
+        }
+        checks
+    }
+
+    /// What the body sees as the guard.
+    fn lock_reference(&self) -> Option<TokenStream> {
+        self.args.bind.as_ref()?;
+        Some(if self.args.when.is_some() {
+            quote_spanned!(Span::mixed_site()=> let lock = ::core::option::Option::as_ref(&guard);)
+        } else {
+            quote_spanned!(Span::mixed_site()=> let lock = &guard;)
+        })
+    }
+
+    fn body(&self) -> TokenStream {
+        let site = Span::mixed_site();
+        let returns = &self.function.returns;
+        let pin = self.pin_inference();
+        let receiver = self.function.owned_receiver.map(|receiver| {
+            // Captured as a whole, also where the body uses a field only, or nothing of it.
+            quote_spanned!(site=> let _ = &#receiver;)
+        });
+        let moves = self.function.bindings.iter().map(|binding| {
+            let (name, mutability, cfgs) = (&binding.name, &binding.mutability, &binding.cfgs);
+            let used = self
+                .is_used_outside(name)
+                .then(|| quote_spanned!(site=> #(#cfgs)* let _ = &#name;));
+            quote_spanned!(site=> #(#cfgs)* let #mutability #name = #name; #used)
+        });
+        let bind = self.args.bind.as_ref().map(|bind| quote_spanned!(site=> let #bind = lock;));
+        let statements = &self.function.body;
+        let block = braces(quote!(#(#statements)*), self.function.body_span());
+        // The block's own temporaries are dropped before the arguments, as in any function.
+        quote_spanned! {site=>
+            #pin
+            #receiver
+            #(#moves)*
+            #bind
+            let value: #returns = #block;
+            #[allow(unreachable_code)]
+            value
+        }
+    }
+
+    /// Tells inference what `return` and `?` in the body's block mean. Never runs.
+    fn pin_inference(&self) -> TokenStream {
+        let returns = &self.function.returns;
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(unreachable_code, clippy::diverging_sub_expression, clippy::empty_loop)]
+            if false {
+                let returned: #returns = loop {};
+                return returned;
+            }
+        }
+    }
+
+    /// A parameter that only the attribute uses is used.
+    fn is_used_outside(&self, name: &Ident) -> bool {
+        let args = self.args;
+        let or_else = args.or_else.as_ref().map(|or_else| match or_else {
+            OrElse::Path(path) => path.to_token_stream(),
+            OrElse::Closure(closure) => closure.to_token_stream(),
+        });
+        let expressions =
+            [&args.when, &args.with].into_iter().flatten().map(|expr| self.expression(expr));
+        let values = self.key.iter().filter_map(|part| match part {
+            Part::Value(value, _) => Some(value.clone()),
+            Part::Text(_) => None,
+        });
+        expressions.chain(or_else).chain(values).any(|tokens| scope::mentions(tokens, name))
+    }
+
+    fn hold(&self) -> TokenStream {
+        let private = self.private(Span::mixed_site());
+        if self.args.when.is_none() {
+            return quote_spanned!(Span::mixed_site()=> #private::hold(&guard, body).await);
+        }
+        quote_spanned! {Span::mixed_site()=>
+            match &guard {
+                ::core::option::Option::Some(guard) => #private::hold(guard, body).await,
+                ::core::option::Option::None => ::core::result::Result::Ok(body.await),
+            }
+        }
+    }
+
+    fn release(&self) -> TokenStream {
+        let private = self.private(Span::mixed_site());
+        let release = quote_spanned!(Span::mixed_site()=> #private::release(guard).await;);
+        if self.args.when.is_none() {
+            return release;
+        }
+        quote_spanned! {Span::mixed_site()=>
+            if let ::core::option::Option::Some(guard) = guard { #release }
+        }
+    }
+
+    /// What becomes of `error` before the body: there is no lock.
+    fn failed(&self) -> TokenStream {
+        match &self.args.or_else {
+            None => self.report("ReportLockError"),
+            Some(OrElse::Path(path)) => call(path),
+            Some(OrElse::Closure(closure)) => {
+                let closure = self.expression(closure);
+                let private = self.private(Span::mixed_site());
+                quote_spanned!(Span::mixed_site()=> #private::or_else(error, #closure))
+            }
+        }
+    }
+
+    /// What becomes of `error` after the body was cut short: the lock was lost.
+    fn lost(&self) -> TokenStream {
+        match &self.args.or_else {
+            None => self.report("ReportLockError"),
+            Some(OrElse::Path(path)) => call(path),
+            Some(OrElse::Closure(_)) => self.report("ReportLostLock"),
+        }
+    }
+
+    fn report(&self, report: &str) -> TokenStream {
+        let report = self.through(report, "report");
+        quote_spanned!(Span::mixed_site()=> #report(error))
+    }
+
+    /// `<Ret as Trait>::method`, at the return type, since that is what lacks the impl.
+    fn through(&self, name: &str, method: &str) -> TokenStream {
+        let returns = &self.function.returns;
+        let span = type_span(returns).resolved_at(Span::mixed_site());
+        let private = self.private(span);
+        let (name, method) = (Ident::new(name, span), Ident::new(method, span));
+        quote_spanned!(span=> <#returns as #private::#name>::#method)
+    }
+
+    fn expression(&self, expr: &impl quote::ToTokens) -> TokenStream {
+        scope::rename_self(expr.to_token_stream(), self.function.receiver.as_ref())
+    }
+
+    fn private(&self, span: Span) -> TokenStream {
+        let home = self.home(span);
+        quote_spanned!(span=> #home::private)
+    }
+
+    /// The crate's path. An error in what is made of it belongs to the tokens at `span`.
+    fn home(&self, span: Span) -> TokenStream {
+        self.home
+            .clone()
+            .into_iter()
+            .map(|mut token| {
+                token.set_span(span.resolved_at(token.span()));
+                token
+            })
+            .collect()
+    }
+}
+
+/// A duration among the options.
+struct Duration {
+    name: &'static str,
+    value: TokenStream,
+    check: Check,
+}
+
+#[derive(PartialEq, Eq)]
+enum Check {
+    /// A literal: by us.
+    Done,
+    /// A constant: when the function is checked.
+    Early,
+    /// A constant that may be generic: when the function is compiled.
+    Late,
+}
+
+impl Check {
+    fn of(times: &[&Time]) -> Self {
+        times.iter().fold(Self::Done, |check, time| match time {
+            Time::Const(path) if may_be_generic(path) => Self::Late,
+            Time::Const(_) if check == Self::Done => Self::Early,
+            _ => check,
+        })
+    }
+}
+
+fn duration(time: &Time) -> TokenStream {
+    match time {
+        Time::Millis(millis, span) => {
+            let mut millis = Literal::u64_unsuffixed(*millis);
+            millis.set_span(*span);
+            quote_spanned!(Span::mixed_site()=> ::core::time::Duration::from_millis(#millis))
+        }
+        Time::Const(path) => path.to_token_stream(),
+    }
+}
+
+/// `path(error)`; a wrong type is an error at the path.
+fn call(path: &ExprPath) -> TokenStream {
+    let span = path.span().resolved_at(Span::mixed_site());
+    let error = Ident::new("error", span);
+    quote_spanned!(span=> #path(#error))
+}
+
+/// A block with the user's braces to point at. Not the user's own block, or `unused_braces` fires.
+fn braces(statements: TokenStream, span: Span) -> TokenStream {
+    let mut group = Group::new(proc_macro2::Delimiter::Brace, statements);
+    group.set_span(span.resolved_at(Span::mixed_site()));
+    TokenTree::Group(group).into()
+}
+
+fn type_span(ty: &Type) -> Span {
+    ty.to_token_stream().into_iter().next().map_or_else(Span::call_site, |_| ty.span())
+}
+
+/// Whether a constant may depend on a generic parameter of the function or of its `impl`, which the
+/// attribute does not see: `Self::LEASE`, `T::LEASE`, `<T as Timed>::LEASE`.
+fn may_be_generic(path: &ExprPath) -> bool {
+    let segments = &path.path.segments;
+    path.qself.is_some()
+        || path.path.leading_colon.is_none()
+            && segments.len() > 1
+            && segments[0].ident.to_string().starts_with(char::is_uppercase)
+}

@@ -1,0 +1,55 @@
+async fn sell(item_id: u64) -> Result<(), SaleError> {
+    let guard;
+    let outcome = {
+        let key = ::cache_lock::LockKey::new("item").value(&item_id, "");
+        let options = &const {
+            ::cache_lock::LockOptions::new()
+                .renew(false)
+                .on_lost(::cache_lock::OnLost::Finish)
+        };
+        guard = match ::cache_lock::private::acquire(
+                ::cache_lock::private::manager(),
+                key,
+                options,
+            )
+            .await
+        {
+            ::core::result::Result::Ok(guard) => guard,
+            ::core::result::Result::Err(error) => {
+                return <Result<
+                    (),
+                    SaleError,
+                > as ::cache_lock::private::ReportLockError>::report(error);
+            }
+        };
+        let lock = &guard;
+        let body = async move {
+            #[allow(
+                unreachable_code,
+                clippy::diverging_sub_expression,
+                clippy::empty_loop
+            )]
+            if false {
+                let returned: Result<(), SaleError> = loop {};
+                return returned;
+            }
+            let item_id = item_id;
+            let _ = &item_id;
+            let lock = lock;
+            let value: Result<(), SaleError> = { write(item_id, lock.token()).await };
+            #[allow(unreachable_code)] value
+        };
+        let body = ::core::pin::pin!(body);
+        ::cache_lock::private::hold(&guard, body).await
+    };
+    ::cache_lock::private::release(guard).await;
+    match outcome {
+        ::core::result::Result::Ok(value) => value,
+        ::core::result::Result::Err(error) => {
+            <Result<
+                (),
+                SaleError,
+            > as ::cache_lock::private::ReportLockError>::report(error)
+        }
+    }
+}
