@@ -53,19 +53,19 @@ fn the_json_object_has_exactly_these_keys() {
         assert_eq!(
             keys(mode),
             [
-                "errors",
-                "left",
-                "max_ms",
                 "mode",
+                "sold",
+                "left",
                 "oversold",
+                "turned_away",
+                "errors",
+                "wall_ms",
+                "throughput",
                 "p50_ms",
                 "p95_ms",
                 "p99_ms",
+                "max_ms",
                 "redis_commands_per_purchase",
-                "sold",
-                "throughput",
-                "turned_away",
-                "wall_ms"
             ]
         );
         let times = ["p50_ms", "p95_ms", "p99_ms", "max_ms"].map(|name| mode[name].as_f64());
