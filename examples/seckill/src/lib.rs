@@ -46,6 +46,9 @@ pub enum Error {
     /// A worker process cannot be started or talked to.
     #[error("a worker process failed: {0}")]
     Worker(#[source] std::io::Error),
+    /// JSON that cannot be written, or a message between processes that cannot be read.
+    #[error("JSON: {0}")]
+    Json(#[from] serde_json::Error),
     /// The picture cannot be written.
     #[error("cannot write {path}: {source}")]
     Plot {

@@ -45,8 +45,7 @@ async fn run(options: Options) -> Result<bool, Error> {
         file.write_all(draw(&header, &report).as_bytes()).map_err(|e| plot_error(&path, e))?;
     }
     if json {
-        let json = report.json().map_err(|error| Error::Worker(error.into()))?;
-        print(&format!("{json}\n"));
+        print(&format!("{}\n", report.json()?));
     } else {
         print(&format!("\n{}", report.text()));
     }

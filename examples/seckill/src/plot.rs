@@ -91,20 +91,31 @@ fn strip(out: &mut String, axis: &Axis, name: &str, waits: &Waits, top: f64) {
         );
     }
     line(out, &format!("<path d=\"M{LEFT} {base:.1}H{:.1}\" stroke=\"#222\"/>", WIDTH - RIGHT));
-    let marks = [("p50", 0.5, 10.0), ("p95", 0.95, 20.0), ("p99", 0.99, 30.0)];
-    for (label, quantile, down) in marks {
-        let wait = waits.quantile_us(quantile);
+    marks(out, axis, waits, top, base);
+}
+
+fn marks(out: &mut String, axis: &Axis, waits: &Waits, top: f64, base: f64) {
+    let waits = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)]
+        .map(|(label, quantile)| (label, waits.quantile_us(quantile)));
+    // The texts stay inside the picture, and the next mark begins below the text that it would
+    // cross otherwise.
+    let to_the_left = axis.x(waits[2].1 as f64) > WIDTH / 2.0;
+    let (anchor, shift, heights) = if to_the_left {
+        ("end", -3.0, [30.0, 20.0, 10.0])
+    } else {
+        ("start", 3.0, [10.0, 20.0, 30.0])
+    };
+    for ((label, wait), height) in waits.into_iter().zip(heights) {
         let x = axis.x(wait as f64);
-        // The text stays inside the picture, whatever side of the mark it takes.
-        let (anchor, text_x) = if x > WIDTH / 2.0 { ("end", x - 3.0) } else { ("start", x + 3.0) };
         line(
             out,
             &format!(
                 "<path d=\"M{x:.1} {base:.1}V{:.1}\" stroke=\"#c23b22\"/>\
-                 <text x=\"{text_x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" font-size=\"10\" \
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" font-size=\"10\" \
                  fill=\"#c23b22\">{label} {}</text>",
-                top + down - 6.0,
-                top + down,
+                top + height - 6.0,
+                x + shift,
+                top + height,
                 human(wait)
             ),
         );

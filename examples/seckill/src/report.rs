@@ -185,7 +185,7 @@ impl Report {
     /// One JSON object.
     ///
     /// # Errors
-    /// None that a number can cause; the signature is that of serde_json.
+    /// None that numbers can cause; the signature is that of serde_json.
     pub fn json(&self) -> serde_json::Result<String> {
         let modes = self.modes.iter().map(|mode| JsonMode {
             mode: mode.mode,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cache_lock::LockManager;
+use cache_lock::{LockError, LockManager};
 use mongodb::Client;
 use mongodb::bson::doc;
 use mongodb::error::ErrorKind;
@@ -19,7 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(4);
 pub(crate) async fn locks_on(url: &str) -> Result<LockManager, Error> {
     let reason = match tokio::time::timeout(PATIENCE, LockManager::connect(url)).await {
         Ok(Ok(locks)) => return Ok(locks),
-        Ok(Err(error)) => error.to_string(),
+        // It names the server too; here it is named as it was written.
+        Ok(Err(LockError::Connect { source, .. })) => source.to_string(),
+        Ok(Err(error)) => return Err(error.into()),
         Err(_) => no_answer(),
     };
     Err(unreachable("Redis", url, &reason))
@@ -68,5 +70,5 @@ fn no_answer() -> String {
 }
 
 fn unreachable(what: &str, url: &str, reason: &str) -> Error {
-    Error::Unreachable(format!("cannot use {what} at {}: {reason}", without_password(url)))
+    Error::Unreachable(format!("{what} at {} cannot be used: {reason}", without_password(url)))
 }

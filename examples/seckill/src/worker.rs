@@ -65,7 +65,7 @@ impl Worker {
         let messages = BufReader::new(stdout).lines();
         let mut worker = Self { process, stdin, messages };
 
-        let mut line = serde_json::to_vec(job).map_err(|e| Error::Worker(e.into()))?;
+        let mut line = serde_json::to_vec(job)?;
         line.push(b'\n');
         worker.stdin.write_all(&line).await.map_err(Error::Worker)?;
         match worker.next().await? {
@@ -101,7 +101,7 @@ impl Worker {
         let Some(line) = self.messages.next_line().await.map_err(Error::Worker)? else {
             return Ok(None);
         };
-        serde_json::from_str(&line).map(Some).map_err(|e| Error::Worker(e.into()))
+        Ok(Some(serde_json::from_str(&line)?))
     }
 }
 
@@ -112,7 +112,7 @@ impl Worker {
 pub async fn work() -> Result<(), Error> {
     let mut stdin = BufReader::new(tokio::io::stdin()).lines();
     let job = stdin.next_line().await.map_err(Error::Worker)?.unwrap_or_default();
-    let job: Job = serde_json::from_str(&job).map_err(|e| Error::Worker(e.into()))?;
+    let job: Job = serde_json::from_str(&job)?;
 
     let connected =
         tokio::try_join!(services::locks_on(&job.redis), services::mongodb_at(&job.mongodb));
@@ -150,7 +150,7 @@ pub async fn work() -> Result<(), Error> {
 }
 
 async fn report(message: &Message) -> Result<(), Error> {
-    let mut line = serde_json::to_vec(message).map_err(|e| Error::Worker(e.into()))?;
+    let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     let mut stdout = tokio::io::stdout();
     stdout.write_all(&line).await.map_err(Error::Worker)?;

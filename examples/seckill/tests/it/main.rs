@@ -3,4 +3,5 @@
 mod command;
 mod embedded;
 mod failures;
+mod inventory;
 mod servers;

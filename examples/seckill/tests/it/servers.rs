@@ -112,6 +112,33 @@ fn a_killed_holder_loses_nothing_under_the_fence() {
 }
 
 #[test]
+fn what_nobody_comes_back_to_is_settled_before_the_count() {
+    let redis = RedisServer::start();
+    // Each process has one buyer, and each buyer an item of its own.
+    let row = on(
+        &redis,
+        &[
+            "--json",
+            "--mode",
+            "fenced",
+            "--processes",
+            "2",
+            "--items",
+            "2",
+            "--buyers",
+            "2",
+            "--stock",
+            "1",
+            "--crash-after",
+            "item-update",
+        ],
+    )
+    .sound_row();
+    let numbers = ["sold", "left", "errors"].map(|name| number(&row, name));
+    assert_eq!(numbers, [2, 0, 1], "the dead buyer's order is completed: {row}");
+}
+
+#[test]
 fn a_killed_holder_loses_an_order_under_the_lock_and_the_audit_finds_it() {
     let redis = RedisServer::start();
     let crash = ["--mode", "lock", "--crash-after", "item-update"];
