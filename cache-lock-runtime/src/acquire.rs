@@ -86,13 +86,17 @@ async fn ask_until_granted(
         let now = Moment::now();
         let (refusal, remaining) = match answer {
             Ok(Answer::Granted { owner, fence, sent_at }) => {
-                if now < valid_until(sent_at, settings.expire) && !manager.is_closed() {
+                let closed = manager.is_closed();
+                if now < valid_until(sent_at, settings.expire) && !closed {
                     return Ok((owner, fence, sent_at));
                 }
-                // The answer took longer than the lease lasts. It is not ours to use, but may
-                // still be ours to give back.
+                // Not ours to use, since the answer took longer than the lease lasts or the
+                // manager has ended, but perhaps ours to give back.
                 let until = now.after(settings.expire);
                 manager.store.release_detached(key.clone(), owner.clone(), until);
+                if closed {
+                    return Err(Refusal::ShutDown);
+                }
                 claim = manager.store.claim(key, owner.successor());
                 (Refusal::Backend(late()), None)
             }
