@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 
 #[derive(Default)]
 pub(crate) struct Errors(Vec<syn::Error>);
@@ -31,16 +31,8 @@ impl Errors {
         self.0.is_empty()
     }
 
-    /// `compile_error!(..);` for each. Without the semicolon it is no item between other items.
     pub(crate) fn into_compile_errors(self) -> TokenStream {
-        self.0
-            .into_iter()
-            .flatten()
-            .map(|error| {
-                let error = error.into_compile_error();
-                quote!(#error;)
-            })
-            .collect()
+        self.0.into_iter().map(syn::Error::into_compile_error).collect()
     }
 
     #[cfg(test)]

@@ -45,18 +45,26 @@ struct Expansion<'a> {
 impl Expansion<'_> {
     fn statements(&self) -> TokenStream {
         let pin = &self.function.pin;
-        let checks = self.constant_checks();
         let arguments = &self.function.arguments;
         let acquire = self.acquire();
         let lock = self.lock_reference();
         let body = self.body();
         let hold = self.hold();
         let release = self.release();
-        let lost = self.lost();
+        let finish = if self.runs_to_its_end() {
+            quote_spanned!(Span::mixed_site()=> outcome)
+        } else {
+            let lost = self.lost();
+            quote_spanned! {Span::mixed_site()=>
+                match outcome {
+                    ::core::result::Result::Ok(value) => value,
+                    ::core::result::Result::Err(error) => #lost,
+                }
+            }
+        };
         // The guard is declared before the block that the arguments live in. So they are dropped
         // first: when the body ends, and when the future is dropped or unwinds as well.
         quote_spanned! {Span::mixed_site()=>
-            #checks
             #pin
             let guard;
             let outcome = {
@@ -68,10 +76,7 @@ impl Expansion<'_> {
                 #hold
             };
             #release
-            match outcome {
-                ::core::result::Result::Ok(value) => value,
-                ::core::result::Result::Err(error) => #lost,
-            }
+            #finish
         }
     }
 
@@ -144,10 +149,7 @@ impl Expansion<'_> {
         let home = self.home(site);
         let prefix = match &self.args.prefix {
             Some(Prefix::Literal(literal)) => literal.to_token_stream(),
-            Some(Prefix::Const(path)) => {
-                let checked = self.checked_prefix(path);
-                quote_spanned!(site=> const { #checked })
-            }
+            Some(Prefix::Const(path)) => self.constant_prefix(path),
             None => TokenStream::new(),
         };
         let parts = self.key.iter().enumerate().map(|(index, part)| match part {
@@ -175,8 +177,10 @@ impl Expansion<'_> {
         if self.args.timeout.is_none() && self.args.skip_if_locked.is_some() {
             set("timeout", quote_spanned!(site=> ::core::time::Duration::ZERO));
         }
+        let mut check = Check::Done;
         for duration in self.durations() {
             set(duration.name, duration.value);
+            check = check.max(duration.check);
         }
         if let Some(renew) = &self.args.renew {
             set("renew", renew.to_token_stream());
@@ -189,8 +193,18 @@ impl Expansion<'_> {
             let variant = Ident::new(variant, site);
             set("on_lost", quote_spanned!(site=> #home::OnLost::#variant));
         }
-        // A promoted constant, which takes no room in the future.
-        quote_spanned!(site=> &const { #home::LockOptions::new() #setters })
+        let options = quote_spanned!(site=> #home::LockOptions::new() #setters);
+        // Either way a constant, which takes no room in the future.
+        if check == Check::Early {
+            quote_spanned! {site=>
+                {
+                    const __OPTIONS: #home::LockOptions = #options;
+                    &__OPTIONS
+                }
+            }
+        } else {
+            quote_spanned!(site=> &const { #options })
+        }
     }
 
     /// The durations that are written, with the checks of those that only rustc can read.
@@ -235,30 +249,20 @@ impl Expansion<'_> {
         quote_spanned!(span=> #private::#check(#value #(, #others)*))
     }
 
-    fn checked_prefix(&self, path: &ExprPath) -> TokenStream {
-        let span = path.span().resolved_at(Span::mixed_site());
+    fn constant_prefix(&self, path: &ExprPath) -> TokenStream {
+        let site = Span::mixed_site();
+        let span = path.span().resolved_at(site);
         let private = self.private(span);
-        quote_spanned!(span=> #private::check_prefix(#path))
-    }
-
-    /// `const { .. }` is evaluated when the function is compiled, `const _` when it is checked,
-    /// which is sooner, but cannot see the generic parameters around it.
-    fn constant_checks(&self) -> TokenStream {
-        let mut checks = TokenStream::new();
-        if let Some(Prefix::Const(path)) = &self.args.prefix
-            && !may_be_generic(path)
-        {
-            let checked = self.checked_prefix(path);
-            checks.extend(quote_spanned!(Span::mixed_site()=> const _: &str = #checked;));
+        let checked = quote_spanned!(span=> #private::check_prefix(#path));
+        if may_be_generic(path) {
+            return quote_spanned!(site=> const { #checked });
         }
-        for Duration { value, check, .. } in self.durations() {
-            if check == Check::Early {
-                checks.extend(quote_spanned! {Span::mixed_site()=>
-                    const _: ::core::time::Duration = #value;
-                });
+        quote_spanned! {site=>
+            {
+                const __PREFIX: &str = #checked;
+                __PREFIX
             }
         }
-        checks
     }
 
     /// What the body sees as the guard.
@@ -330,16 +334,28 @@ impl Expansion<'_> {
     }
 
     fn hold(&self) -> TokenStream {
-        let private = self.private(Span::mixed_site());
+        let site = Span::mixed_site();
+        let private = self.private(site);
+        let (hold, unlocked) = if self.runs_to_its_end() {
+            (quote_spanned!(site=> hold_to_end), quote_spanned!(site=> body.await))
+        } else {
+            let unlocked = quote_spanned!(site=> ::core::result::Result::Ok(body.await));
+            (quote_spanned!(site=> hold), unlocked)
+        };
         if self.args.when.is_none() {
-            return quote_spanned!(Span::mixed_site()=> #private::hold(&guard, body).await);
+            return quote_spanned!(site=> #private::#hold(&guard, body).await);
         }
-        quote_spanned! {Span::mixed_site()=>
+        quote_spanned! {site=>
             match &guard {
-                ::core::option::Option::Some(guard) => #private::hold(guard, body).await,
-                ::core::option::Option::None => ::core::result::Result::Ok(body.await),
+                ::core::option::Option::Some(guard) => #private::#hold(guard, body).await,
+                ::core::option::Option::None => #unlocked,
             }
         }
+    }
+
+    /// Whether the body has an outcome also when the lock is lost.
+    fn runs_to_its_end(&self) -> bool {
+        self.args.on_lost == Some(OnLost::Finish)
     }
 
     fn release(&self) -> TokenStream {
@@ -361,7 +377,8 @@ impl Expansion<'_> {
             Some(OrElse::Closure(closure)) => {
                 let closure = self.expression(closure);
                 let private = self.private(Span::mixed_site());
-                quote_spanned!(Span::mixed_site()=> #private::or_else(error, #closure))
+                let returns = &self.function.returns;
+                quote_spanned!(Span::mixed_site()=> #private::or_else::<#returns, _>(error, #closure))
             }
         }
     }
@@ -370,7 +387,11 @@ impl Expansion<'_> {
     fn lost(&self) -> TokenStream {
         match &self.args.or_else {
             None => self.report("ReportLockError"),
-            Some(OrElse::Path(path)) => call(path),
+            // `return` as before the body: so a wrong type is one error, not two.
+            Some(OrElse::Path(path)) => {
+                let call = call(path);
+                quote_spanned!(Span::mixed_site()=> return #call)
+            }
             Some(OrElse::Closure(_)) => self.report("ReportLostLock"),
         }
     }
@@ -398,11 +419,14 @@ impl Expansion<'_> {
         quote_spanned!(span=> #home::private)
     }
 
-    /// The crate's path. An error in what is made of it belongs to the tokens at `span`.
+    /// The crate's path. An error in what is made of it belongs to the tokens at `span`, unless the
+    /// user has written the path.
     fn home(&self, span: Span) -> TokenStream {
-        self.home
-            .clone()
-            .into_iter()
+        let home = self.home.clone();
+        if self.args.krate.is_some() {
+            return home;
+        }
+        home.into_iter()
             .map(|mut token| {
                 token.set_span(span.resolved_at(token.span()));
                 token
@@ -418,23 +442,26 @@ struct Duration {
     check: Check,
 }
 
-#[derive(PartialEq, Eq)]
+/// Where the limits of a duration are checked, from the best place to the worst.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Check {
-    /// A literal: by us.
+    /// Here: a literal.
     Done,
-    /// A constant: when the function is checked.
+    /// In a `const` item, when the function is checked.
     Early,
-    /// A constant that may be generic: when the function is compiled.
+    /// In `const { .. }`, when the function is compiled. Only there a constant can depend on the
+    /// generic parameters around it.
     Late,
 }
 
 impl Check {
     fn of(times: &[&Time]) -> Self {
-        times.iter().fold(Self::Done, |check, time| match time {
+        let check = |time: &&Time| match time {
             Time::Const(path) if may_be_generic(path) => Self::Late,
-            Time::Const(_) if check == Self::Done => Self::Early,
-            _ => check,
-        })
+            Time::Const(_) => Self::Early,
+            Time::Millis(..) => Self::Done,
+        };
+        times.iter().map(check).max().unwrap_or(Self::Done)
     }
 }
 

@@ -227,7 +227,12 @@ fn lock_key(input: &FnArg, attr: &Attribute) -> syn::Result<LockKeyParam> {
     };
     match &pattern::bindings(&typed.pat, &[])[..] {
         [binding] => {
-            Ok(LockKeyParam { name: binding.name.clone(), fields, span: binding.name.span() })
+            // At the field, if there is one: that is what may not exist.
+            let span = match &attr.meta {
+                Meta::List(list) => list.tokens.span().resolved_at(binding.name.span()),
+                _ => binding.name.span(),
+            };
+            Ok(LockKeyParam { name: binding.name.clone(), fields, span })
         }
         bindings => Err(syn::Error::new_spanned(
             &typed.pat,

@@ -69,3 +69,5 @@ fn without_lock(mut item: ItemFn, args: &Args, home: &TokenStream) -> ItemFn {
 
 #[cfg(test)]
 mod snapshots;
+#[cfg(test)]
+mod tests;

@@ -20,12 +20,19 @@ pub(crate) enum Part {
     Value(TokenStream, Span),
 }
 
-/// The pieces of the key. Every name that is not in scope is an error.
+/// The pieces of the key behind its prefix. Every name that is not in scope is an error.
 pub(crate) fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
-    match &args.key {
+    let mut parts = match &args.key {
         Some(template) => from_template(template, function, errors),
         None => from_parameters(function),
+    };
+    // Between the prefix and the rest, if there is a rest.
+    match parts.first_mut() {
+        Some(Part::Text(text)) => text.insert(0, ':'),
+        Some(Part::Value(..)) => parts.insert(0, Part::Text(":".to_owned())),
+        None => {}
     }
+    parts
 }
 
 fn from_template(template: &Template, function: &Function, errors: &mut Errors) -> Vec<Part> {
@@ -57,7 +64,8 @@ fn from_parameters(function: &Function) -> Vec<Part> {
         if !parts.is_empty() {
             parts.push(Part::Text(":".to_owned()));
         }
-        let (name, span) = (&param.name, param.span);
+        let (mut name, span) = (param.name.clone(), param.span);
+        name.set_span(span);
         let fields = param.fields.iter().map(|field| field.to_tokens(span));
         parts.push(Part::Value(quote_spanned!(span=> #name #(.#fields)*), span));
     }

@@ -198,6 +198,11 @@ impl LockGuard {
         .await
     }
 
+    /// Polls a body to its end, whatever becomes of the lease.
+    pub(crate) async fn hold_to_end<F: Future>(&self, mut body: Pin<&mut F>) -> F::Output {
+        std::future::poll_fn(|context| scope::poll_in(&self.lease, body.as_mut(), context)).await
+    }
+
     /// Releases as the manager is set to, after a body has ended. The outcome of the release never
     /// takes the place of the body's.
     pub(crate) async fn finish(self) {

@@ -7,6 +7,11 @@ use crate::{
     options::LockOptions, scope,
 };
 
+mod check;
+mod report;
+
+pub use self::{check::*, report::*};
+
 /// The manager of the scope, else the installed one.
 ///
 /// # Errors
@@ -39,6 +44,14 @@ pub async fn acquire(
 /// That of the body.
 pub async fn hold<F: Future>(guard: &LockGuard, body: Pin<&mut F>) -> Result<F::Output, LockError> {
     guard.hold(body).await
+}
+
+/// Polls a body to its end, whatever becomes of its lease.
+///
+/// # Cancel safety
+/// That of the body.
+pub async fn hold_to_end<F: Future>(guard: &LockGuard, body: Pin<&mut F>) -> F::Output {
+    guard.hold_to_end(body).await
 }
 
 /// Releases a lock after its body has ended.

@@ -1,7 +1,7 @@
 async fn sell(item_id: u64) -> Result<(), SaleError> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new("item").value(&item_id, "");
+        let key = ::cache_lock::LockKey::new("item").text(":").value(&item_id, "");
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .renew(false)
@@ -40,16 +40,8 @@ async fn sell(item_id: u64) -> Result<(), SaleError> {
             #[allow(unreachable_code)] value
         };
         let body = ::core::pin::pin!(body);
-        ::cache_lock::private::hold(&guard, body).await
+        ::cache_lock::private::hold_to_end(&guard, body).await
     };
     ::cache_lock::private::release(guard).await;
-    match outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => {
-            <Result<
-                (),
-                SaleError,
-            > as ::cache_lock::private::ReportLockError>::report(error)
-        }
-    }
+    outcome
 }

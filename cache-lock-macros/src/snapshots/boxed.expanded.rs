@@ -31,6 +31,7 @@ impl Store for Postgres {
                 };
                 let amount = amount;
                 let key = ::cache_lock::LockKey::new("row")
+                    .text(":")
                     .value(&__self.table, ":")
                     .text(":")
                     .value(&id, ":")

@@ -1,11 +1,13 @@
 async fn check<T: Check>(id: &T) -> Result<(), Error> {
-    const _: &str = ::cache_lock::private::check_prefix(names::ORDERS);
-    const _: ::core::time::Duration = WAIT;
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new(const {
-                ::cache_lock::private::check_prefix(names::ORDERS)
+        let key = ::cache_lock::LockKey::new({
+                const __PREFIX: &str = ::cache_lock::private::check_prefix(
+                    names::ORDERS,
+                );
+                __PREFIX
             })
+            .text(":")
             .value(&id, "");
         let options = &const {
             ::cache_lock::LockOptions::new()

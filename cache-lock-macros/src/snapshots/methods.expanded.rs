@@ -3,6 +3,7 @@ impl Shop {
         let guard;
         let outcome = {
             let key = ::cache_lock::LockKey::new("stock")
+                .text(":")
                 .value(&self.tenant, "/")
                 .text("/")
                 .value(&item, "");
@@ -62,7 +63,9 @@ impl Shop {
     async fn close(self: Arc<Self>, _reason: String) -> Result<(), Error> {
         let guard;
         let outcome = {
-            let key = ::cache_lock::LockKey::new("shop").value(&self.tenant, "");
+            let key = ::cache_lock::LockKey::new("shop")
+                .text(":")
+                .value(&self.tenant, "");
             let options = &const { ::cache_lock::LockOptions::new() };
             guard = match ::cache_lock::private::acquire(
                     ::cache_lock::private::manager(),

@@ -1,7 +1,7 @@
 async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new("pay").value(&account, "");
+        let key = ::cache_lock::LockKey::new("pay").text(":").value(&account, "");
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .max_hold(::core::time::Duration::from_millis(60000))
@@ -15,10 +15,10 @@ async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
         {
             ::core::result::Result::Ok(guard) => guard,
             ::core::result::Result::Err(error) => {
-                return ::cache_lock::private::or_else(
-                    error,
-                    |error| Err(PayError::Busy { account, error }),
-                );
+                return ::cache_lock::private::or_else::<
+                    Result<Receipt, PayError>,
+                    _,
+                >(error, |error| Err(PayError::Busy { account, error }));
             }
         };
         let body = async move {

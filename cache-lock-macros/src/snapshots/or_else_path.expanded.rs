@@ -34,6 +34,6 @@ async fn nightly() {
     ::cache_lock::private::release(guard).await;
     match outcome {
         ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => report(error),
+        ::core::result::Result::Err(error) => return report(error),
     }
 }

@@ -12,6 +12,7 @@ async fn cancel(
         let arg2 = arg2;
         let _ = arg2;
         let key = ::cache_lock::LockKey::new("order")
+            .text(":")
             .value(&id, ":")
             .text(":")
             .value(&r#type, "");

@@ -7,6 +7,7 @@ pub async fn reserve(
     let guard;
     let outcome = {
         let key = ::cache_lock::LockKey::new("room")
+            .text(":")
             .value(&room_id, ":")
             .text(":")
             .value(&student.id, "");

@@ -2,6 +2,7 @@ async fn refresh(day: Date, shop: &Shop) -> Result<Option<Report>, Error> {
     let guard;
     let outcome = {
         let key = ::cache_lock::LockKey::new("report")
+            .text(":")
             .value(&day, ":")
             .text(":")
             .value(&shop.id, "");

@@ -100,6 +100,6 @@ impl<T, E> SkipIfLocked for Result<Option<T>, E> {
 }
 
 /// Calls an `or_else` closure. By its bound the closure's parameter needs no type.
-pub fn or_else<R>(error: LockError, handle: impl FnOnce(LockError) -> R) -> R {
+pub fn or_else<R, F: FnOnce(LockError) -> R>(error: LockError, handle: F) -> R {
     handle(error)
 }
