@@ -53,7 +53,7 @@ async fn keeps_its_promises(inventory: impl Inventory) -> seckill::inventory::Re
     inventory.insert_order(&order).await?;
     inventory.insert_order(&Order { token: Some(9), ..order.clone() }).await?;
     assert!(inventory.has_order(&order.id).await?);
-    assert_eq!(inventory.orders_of(ITEM).await?, [order.clone()]);
+    assert_eq!(inventory.orders_of(ITEM).await?, std::slice::from_ref(&order));
     assert_eq!(inventory.orders_of("another").await?, []);
 
     // Only this order is cleared, and not by an older holder.
