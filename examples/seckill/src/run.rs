@@ -154,8 +154,10 @@ impl Run {
         let commands_before = self.redis_commands().await;
         let (answers, wall) = self.serve(&shop, &crowd).await?;
         let commands_after = self.redis_commands().await;
-        let commands =
-            commands_after.zip(commands_before).map(|(after, before)| after.saturating_sub(before));
+        // A server that was restarted has begun to count anew.
+        let commands = commands_after
+            .zip(commands_before)
+            .and_then(|(after, before)| after.checked_sub(before));
 
         if mode == Mode::Fenced {
             for item in &crowd.items {

@@ -4,7 +4,7 @@ use crate::command::{Output, number, seckill};
 use mongodb::Client;
 use mongodb::bson::doc;
 use seckill::model::{Item, Order};
-use test_support::{MongoServer, RedisServer};
+use test_support::{Data, MongoServer, RedisServer, wait_until};
 
 /// Runs `seckill` on these servers.
 fn on(redis: &RedisServer, arguments: &[&str]) -> Output {
@@ -148,6 +148,31 @@ fn a_killed_holder_loses_an_order_under_the_lock_and_the_audit_finds_it() {
     assert_eq!(report["ok"], false, "{report}");
     let row = &report["modes"][0];
     assert_eq!(number(row, "sold") + number(row, "left"), 44, "{report}");
+}
+
+#[test]
+fn a_redis_that_loses_its_data_mid_sale_makes_the_fence_sell_nothing_twice() {
+    let redis = RedisServer::start();
+    let losing = |lose: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| {
+            let sale = scope.spawn(|| on(&redis, &["--mode", "fenced", "--json"]));
+            let before = redis.calls("evalsha");
+            wait_until("the sale is going on", || redis.calls("evalsha") > before + 500);
+            lose();
+            sale.join().expect("it does not panic").sound_row()
+        })
+    };
+    let row = losing(&|| {
+        redis.cli(&["FLUSHALL"]);
+    });
+    assert_eq!(number(&row, "sold"), 600, "{row}");
+
+    let row = losing(&|| redis.restart(Data::Lose));
+    let buyers =
+        ["sold", "turned_away", "errors"].map(|name| number(&row, name)).iter().sum::<i64>();
+    // An order whose buyer was told of an error counts twice.
+    assert!((1000..=2000).contains(&buyers), "everybody got an answer: {row}");
+    assert_eq!(number(&row, "sold") + number(&row, "left"), 600, "{row}");
 }
 
 #[tokio::test]
