@@ -151,7 +151,7 @@ fn a_killed_holder_loses_an_order_under_the_lock_and_the_audit_finds_it() {
 }
 
 #[test]
-fn a_redis_that_loses_its_data_mid_sale_makes_the_fence_sell_nothing_twice() {
+fn a_redis_that_loses_its_data_mid_sale_costs_no_piece_under_the_fence() {
     let redis = RedisServer::start();
     let losing = |lose: &(dyn Fn() + Sync)| {
         std::thread::scope(|scope| {
@@ -168,10 +168,6 @@ fn a_redis_that_loses_its_data_mid_sale_makes_the_fence_sell_nothing_twice() {
     assert_eq!(number(&row, "sold"), 600, "{row}");
 
     let row = losing(&|| redis.restart(Data::Lose));
-    let buyers =
-        ["sold", "turned_away", "errors"].map(|name| number(&row, name)).iter().sum::<i64>();
-    // An order whose buyer was told of an error counts twice.
-    assert!((1000..=2000).contains(&buyers), "everybody got an answer: {row}");
     assert_eq!(number(&row, "sold") + number(&row, "left"), 600, "{row}");
 }
 
