@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::url::ServerUrl;
 
 const LONGEST_THINK: Duration = Duration::from_secs(60);
 
@@ -58,11 +59,11 @@ pub struct Options {
 
     /// Redis server for the locks.
     #[arg(long, value_name = "URL", env = "REDIS_URL", hide_env_values = true)]
-    pub redis: Option<String>,
+    pub redis: Option<ServerUrl>,
 
     /// MongoDB server for items and orders.
     #[arg(long, value_name = "URL", env = "MONGODB_URI", hide_env_values = true)]
-    pub mongodb: Option<String>,
+    pub mongodb: Option<ServerUrl>,
 
     /// The first worker process dies as soon as one of its purchases has done this step.
     #[arg(long, value_enum, hide = true)]

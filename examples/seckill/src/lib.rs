@@ -16,7 +16,7 @@ pub mod report;
 pub mod run;
 mod services;
 pub mod shop;
-mod url;
+pub mod url;
 pub mod worker;
 
 use cache_lock::LockError;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 
+use crate::url::ServerUrl;
+
 /// What only a client can send, as the server counts the commands inside scripts too: scripts
 /// (which is how locks are taken, extended and released) and subscriptions.
 const SENT_BY_CLIENTS: [&str; 9] = [
@@ -28,8 +30,8 @@ pub(crate) struct RedisStats {
 
 impl RedisStats {
     /// `None` if the server lets this user have no statistics: a run does without.
-    pub(crate) async fn connect(url: &str) -> Option<Self> {
-        let client = redis::Client::open(url).ok()?;
+    pub(crate) async fn connect(url: &ServerUrl) -> Option<Self> {
+        let client = redis::Client::open(url.secret()).ok()?;
         // INFO is in no hurry, and shares the server with the run.
         let config =
             AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(5)));

@@ -18,7 +18,6 @@ use crate::redis_stats::RedisStats;
 use crate::report::{ModeReport, Report};
 use crate::services::{self, Mongo};
 use crate::shop::{self, Shop};
-use crate::url::without_password;
 use crate::worker::{Job, Worker};
 
 /// Cleaning up behind a run that has failed waits no longer for the server.
@@ -76,17 +75,14 @@ impl Run {
         let locks = match &self.options.redis {
             Some(url) => {
                 let version = self.redis_version.as_deref().unwrap_or("(version not told)");
-                format!("Redis {version} at {}", without_password(url))
+                format!("Redis {version} at {url}")
             }
             None => "in the memory of this process; --redis URL for those of a fleet".to_owned(),
         };
         let inventory = match (&self.options.mongodb, &self.mongodb) {
-            (Some(url), Some(mongodb)) => format!(
-                "MongoDB {} at {}, database {}",
-                mongodb.version,
-                without_password(url),
-                self.database()
-            ),
+            (Some(url), Some(mongodb)) => {
+                format!("MongoDB {} at {url}, database {}", mongodb.version, self.database())
+            }
             _ => "in the memory of this process; --mongodb URL for a database".to_owned(),
         };
         let where_from = match processes {
@@ -237,7 +233,7 @@ impl Run {
         }
         opened.get_or_init(Instant::now);
         for worker in &mut workers {
-            worker.open().await?;
+            worker.open().await;
         }
         let mut at_work = tokio::task::JoinSet::new();
         for worker in workers {

@@ -10,14 +10,14 @@ use mongodb::options::ClientOptions;
 
 use crate::Error;
 use crate::inventory::MongoInventory;
-use crate::url::without_password;
+use crate::url::ServerUrl;
 
 /// A server that has not answered by now is taken for unreachable.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Locks on the Redis server at `url`.
-pub(crate) async fn locks_on(url: &str) -> Result<LockManager, Error> {
-    let reason = match tokio::time::timeout(PATIENCE, LockManager::connect(url)).await {
+pub(crate) async fn locks_on(url: &ServerUrl) -> Result<LockManager, Error> {
+    let reason = match tokio::time::timeout(PATIENCE, LockManager::connect(url.secret())).await {
         Ok(Ok(locks)) => return Ok(locks),
         // It names the server too; here it is named as it was written.
         Ok(Err(LockError::Connect { source, .. })) => source.to_string(),
@@ -41,8 +41,8 @@ impl Mongo {
 }
 
 /// The MongoDB server at `url`.
-pub(crate) async fn mongodb_at(url: &str) -> Result<Mongo, Error> {
-    let reason = match tokio::time::timeout(PATIENCE, connect(url)).await {
+pub(crate) async fn mongodb_at(url: &ServerUrl) -> Result<Mongo, Error> {
+    let reason = match tokio::time::timeout(PATIENCE, connect(url.secret())).await {
         Ok(Ok(mongo)) => return Ok(mongo),
         Ok(Err(error)) => match *error.kind {
             // The driver lists its whole view of the deployment.
@@ -69,6 +69,6 @@ fn no_answer() -> String {
     format!("no answer within {PATIENCE:?}")
 }
 
-fn unreachable(what: &str, url: &str, reason: &str) -> Error {
-    Error::Unreachable(format!("{what} at {} cannot be used: {reason}", without_password(url)))
+fn unreachable(what: &str, url: &ServerUrl, reason: &str) -> Error {
+    Error::Unreachable(format!("{what} at {url} cannot be used: {reason}"))
 }

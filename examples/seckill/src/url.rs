@@ -1,8 +1,47 @@
-//! URLs as they may be shown.
+//! URLs of servers, which may hold passwords.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The URL of a server. It shows itself without its password.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ServerUrl(String);
+
+impl ServerUrl {
+    /// The URL in full, for the client that connects.
+    #[must_use]
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<String> for ServerUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_password(&self.0))
+    }
+}
+
+impl fmt::Debug for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
 
 /// `url` without its password, and without its query, which can hold secrets too.
-#[must_use]
-pub(crate) fn without_password(url: &str) -> String {
+fn without_password(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),

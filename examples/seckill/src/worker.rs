@@ -17,13 +17,14 @@ use crate::buyers::{self, Answer, Crowd};
 use crate::cli::Step;
 use crate::services;
 use crate::shop::Shop;
+use crate::url::ServerUrl;
 
 /// What a worker is to do.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) crowd: Crowd,
-    pub(crate) redis: String,
-    pub(crate) mongodb: String,
+    pub(crate) redis: ServerUrl,
+    pub(crate) mongodb: ServerUrl,
     pub(crate) database: String,
     pub(crate) think: Duration,
     pub(crate) crash_after: Option<Step>,
@@ -45,7 +46,7 @@ const OPEN: &[u8] = b"open\n";
 pub(crate) struct Worker {
     process: Child,
     stdin: ChildStdin,
-    messages: tokio::io::Lines<BufReader<ChildStdout>>,
+    messages: BufReader<ChildStdout>,
 }
 
 impl Worker {
@@ -62,7 +63,7 @@ impl Worker {
         let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(Error::Worker(std::io::Error::other("it has no pipes")));
         };
-        let messages = BufReader::new(stdout).lines();
+        let messages = BufReader::new(stdout);
         let mut worker = Self { process, stdin, messages };
 
         let mut line = serde_json::to_vec(job)?;
@@ -78,8 +79,9 @@ impl Worker {
     }
 
     /// Opens the doors.
-    pub(crate) async fn open(&mut self) -> Result<(), Error> {
-        self.stdin.write_all(OPEN).await.map_err(Error::Worker)
+    pub(crate) async fn open(&mut self) {
+        // A worker that has died meanwhile shows by its buyers' getting no answer.
+        let _ = self.stdin.write_all(OPEN).await;
     }
 
     /// Passes the answers on until the worker ends, however it does. The buyers of one that is
@@ -98,9 +100,12 @@ impl Worker {
     }
 
     async fn next(&mut self) -> Result<Option<Message>, Error> {
-        let Some(line) = self.messages.next_line().await.map_err(Error::Worker)? else {
+        let mut line = String::new();
+        self.messages.read_line(&mut line).await.map_err(Error::Worker)?;
+        // A worker that is killed may leave half a line.
+        if !line.ends_with('\n') {
             return Ok(None);
-        };
+        }
         Ok(Some(serde_json::from_str(&line)?))
     }
 }
