@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tracing::{Instrument as _, field::Empty};
+
 use crate::{
     clock::Moment,
     error::{BackendError, BackendErrorKind, LockError},
@@ -32,10 +34,22 @@ pub(crate) async fn acquire(
         return Err(LockError::Nested { key });
     }
     manager.start().map_err(|error| LockError::backend(&key, Duration::ZERO, error))?;
+    // A shutdown waits for it, and so for what it takes back.
+    let _running = manager.driver.running();
 
+    let span = tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty);
+    let asking = ask_until_granted(manager, &key, &settings, started).instrument(span.clone());
     // Boxed, since a lock must not make its user's own future large.
-    let acquired = Box::pin(ask_until_granted(manager, &key, &settings, started)).await;
+    let acquired = Box::pin(asking).await;
     let waited = started.until(Moment::now());
+    let outcome = match &acquired {
+        Ok(_) => "acquired",
+        Err(Refusal::Busy { .. }) => "contended",
+        Err(Refusal::Backend(_)) => "failed",
+        Err(Refusal::ShutDown) => "shut down",
+    };
+    span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
+    let _entered = span.enter();
     match acquired {
         Ok((owner, fence, sent_at)) => {
             tracing::debug!(%key, %fence, ?waited, "lock acquired");
@@ -44,6 +58,8 @@ pub(crate) async fn acquire(
                 Grant { key, owner, fence, settings, sent_at, manager: manager_id, enclosing };
             Ok(LockGuard::new(Arc::clone(manager), Lease::new(grant)))
         }
+        // Whatever the server said in the end, asking again is of no use.
+        Err(_) if manager.is_closed() => Err(LockError::ShutDown),
         Err(Refusal::Busy { no_expiry }) => {
             tracing::debug!(%key, ?waited, "lock contended");
             Err(LockError::Contended { key, waited, no_expiry })
@@ -76,8 +92,8 @@ async fn ask_until_granted(
     let attempt = manager.attempt(settings.expire);
     let patience = started.after(settings.timeout);
     let end = patience.max(started.after(attempt));
-    // The last answer that was seen, if it said busy.
-    let mut busy = None;
+    // What is known from the request before.
+    let mut known = None;
     loop {
         if manager.is_closed() {
             return Err(Refusal::ShutDown);
@@ -102,19 +118,16 @@ async fn ask_until_granted(
                 (Refusal::Backend(late()), None)
             }
             Ok(Answer::Busy { remaining }) => {
-                let no_expiry = remaining.is_none();
-                busy = Some(no_expiry);
-                (Refusal::Busy { no_expiry }, remaining)
+                (Refusal::Busy { no_expiry: remaining.is_none() }, remaining)
             }
             Err(error) if !error.is_transient() => return Err(Refusal::Backend(error)),
             Err(error) => {
-                // A request that was cut short by the deadline is not overdue: what is known is
-                // what the answer before it said.
+                // A request that was cut short by the deadline is not overdue, and tells nothing.
                 let cut_short = error.kind() == BackendErrorKind::Timeout
                     && now >= end
                     && asked.until(now) < attempt;
-                match busy {
-                    Some(no_expiry) if cut_short => (Refusal::Busy { no_expiry }, None),
+                match known.take() {
+                    Some(refusal) if cut_short => (refusal, None),
                     _ => (Refusal::Backend(error), None),
                 }
             }
@@ -126,6 +139,7 @@ async fn ask_until_granted(
         if Moment::now() >= patience {
             return Err(refusal);
         }
+        known = Some(refusal);
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::{fmt, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
+use tracing::{Instrument as _, field::Empty};
+
 use crate::{
     clock::Moment,
+    driver::Running,
     error::{LockError, LostReason},
     fence::FencingToken,
     key::LockKey,
@@ -140,14 +143,24 @@ impl LockGuard {
     /// When it is dropped before the answer has come, the lock is released in the background.
     pub async fn release(mut self) -> Result<Released, LockError> {
         let started = Moment::now();
-        self.let_go();
+        let _running = self.let_go();
         if self.done {
             return Ok(Released::AlreadyExpired);
         }
         let give_up = self.manager.attempt_end(started, self.lease.settings.expire);
-        let Inner { store, .. } = &*self.manager;
-        let released = store.release(&self.lease.key, &self.lease.owner, give_up).await;
+        let (store, key) = (&self.manager.store, &self.lease.key);
+        let span =
+            tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty);
+        let releasing = store.release(key, &self.lease.owner, give_up);
+        let released = releasing.instrument(span.clone()).await;
         let waited = started.until(Moment::now());
+        let outcome = match &released {
+            Ok(Released::Released) => "released",
+            Ok(Released::AlreadyExpired) => "already expired",
+            Err(_) => "failed",
+        };
+        span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
+        let _entered = span.enter();
         match released {
             Ok(released) => {
                 self.done = true;
@@ -162,12 +175,14 @@ impl LockGuard {
     }
 
     /// Ends the lease on this side. It comes first: nothing that the server says or does not say
-    /// makes the lock ours again.
-    fn let_go(&mut self) {
+    /// makes the lock ours again. A shutdown waits for what the caller does next.
+    fn let_go(&mut self) -> Running {
+        let running = self.manager.driver.running();
         if !self.lease.release() && self.lease.lost_reason() == Some(LostReason::Gone) {
             self.done = true;
         }
         self.manager.renewer.leave(&self.lease);
+        running
     }
 
     /// Polls a body for as long as the lease lasts.
@@ -218,7 +233,7 @@ impl Drop for LockGuard {
         if self.done {
             return;
         }
-        self.let_go();
+        let _running = self.let_go();
         if self.done {
             return;
         }

@@ -8,7 +8,7 @@
 --
 -- Returns {1, number} if the lock is the asker's, and {0, remaining milliseconds} if it is
 -- somebody else's; -1 there says that the record has no expiry. A failure of any kind, a record
--- of another type among them, leaves nothing behind and is returned as an error.
+-- that is not ours among them, leaves nothing behind and is returned as an error.
 
 local mine = redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 if type(mine) == 'table' and mine.err then
@@ -38,12 +38,16 @@ local function number()
   if type(last) == 'table' then
     return last
   end
+  -- A number that has none after it below 2^53, where doubles begin to leave some out, is not ours.
+  if last and not (last:match('^%d+$') and tonumber(last) < 9007199254740991) then
+    return {err = 'WRONGTYPE the fence is not a number below 2^53'}
+  end
   local time = redis.pcall('TIME')
   if time.err then
     return time
   end
   local fence = time[1] * 1000000 + time[2]
-  if last and tonumber(last) and tonumber(last) >= fence then
+  if last and tonumber(last) >= fence then
     fence = tonumber(last) + 1
   end
   local kept = redis.pcall('SET', KEYS[2], string.format('%.0f', fence), 'PX', ARGV[3])

@@ -38,6 +38,11 @@ const FENCE_TTL_MS: &str = "86400000";
 /// The pause between two tries of a release that failed.
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 
+/// A connection over which nothing was acknowledged for so many attempts is ended by the kernel;
+/// what the other side did acknowledge, it carries out in order or not at all. So nobody needs to
+/// wait for an answer any longer than this.
+const ATTEMPTS_IN_FLIGHT: u32 = 10;
+
 /// Keeps locks on one Redis server. Made by [`LockManager::connect`](crate::LockManager::connect).
 #[derive(Clone)]
 pub(crate) struct RedisStore {

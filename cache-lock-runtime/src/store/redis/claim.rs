@@ -4,7 +4,10 @@ use std::{mem, pin::pin, sync::Arc, time::Duration};
 
 use redis::Value;
 
-use super::{FENCE_TTL_MS, RedisStore, failure::Failure, link::Link, milliseconds, unexpected};
+use super::{
+    ATTEMPTS_IN_FLIGHT, FENCE_TTL_MS, RedisStore, failure::Failure, link::Link, milliseconds,
+    unexpected,
+};
 use crate::{
     clock::Moment,
     error::BackendError,
@@ -110,12 +113,14 @@ impl RedisStore {
     ///
     /// Behind it on the same connection a release is sure to find what it took. If that connection
     /// does not answer, another one is asked as well, which helps if the request was carried out
-    /// already; where it is still on its way, the end of its lease is the floor.
+    /// already; where it is still on its way, the release follows it, and the end of its lease is
+    /// the floor.
     fn forget(&self, link: Arc<Link>, key: LockKey, owner: OwnerToken, expire: Duration) {
         let store = self.clone();
         self.inner.driver.spawn(async move {
             let attempt = store.inner.attempt;
-            let until = Moment::now().after(expire).after(attempt);
+            let until =
+                Moment::now().after(expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
             let token = owner.to_string();
             let script = &store.inner.scripts.release;
             let keys = [key.as_str()];

@@ -7,7 +7,7 @@ use redis::{
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 
-use super::failure::describe;
+use super::{ATTEMPTS_IN_FLIGHT, failure::describe};
 use crate::error::{BackendError, BackendErrorKind};
 
 pub(super) struct Parsed {
@@ -47,9 +47,9 @@ fn tcp_settings(attempt: Duration) -> TcpSettings {
         .with_interval(Duration::from_secs(5));
     let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
-    let settings = settings.set_user_timeout(attempt.saturating_mul(10));
+    let settings = settings.set_user_timeout(attempt.saturating_mul(ATTEMPTS_IN_FLIGHT));
     #[cfg(not(any(target_os = "android", target_os = "fuchsia", target_os = "linux")))]
-    let _ = attempt;
+    let _ = (attempt, ATTEMPTS_IN_FLIGHT);
     settings
 }
 

@@ -41,6 +41,11 @@ pub(super) fn describe(error: RedisError) -> BackendError {
     use BackendErrorKind::{
         Configuration, Denied, ForeignRecord, Loading, OutOfMemory, ReadOnly, Server, Unreachable,
     };
+    #[cfg(feature = "tls")]
+    if let Some(refusal) = super::tls::refusal(&error) {
+        let message = format!("no TLS connection to the server can be made: {refusal}");
+        return BackendError::new(Configuration, message).with_source(error);
+    }
     let code = error.code().unwrap_or_default();
     let detail = error.detail().unwrap_or_default().to_owned();
     let said = |what: &str| {
@@ -62,6 +67,12 @@ pub(super) fn describe(error: RedisError) -> BackendError {
         ),
         (ErrorKind::Server(ServerErrorKind::NoPerm) | ErrorKind::AuthenticationFailed, _)
         | (_, "NOAUTH" | "WRONGPASS" | "NOPERM") => (Denied, said("the server does not allow it")),
+        // What a script may not do has no code of its own, and other words from version 7.2 on.
+        _ if detail.starts_with("The user executing the script can't")
+            || detail.starts_with("ACL failure in script") =>
+        {
+            (Denied, said("the server does not allow it"))
+        }
         (ErrorKind::Io, _) => (Unreachable, format!("the server is unreachable: {error}")),
         (ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported, _) => {
             (Configuration, error.to_string())

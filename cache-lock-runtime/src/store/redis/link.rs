@@ -140,9 +140,7 @@ impl Links {
                     let (closed, overdue) = (AtomicBool::new(false), AtomicU32::new(0));
                     return Ok(Arc::new(Link { connection, runtime, closed, overdue }));
                 }
-                Err(error) if error.kind() == ErrorKind::RESP3NotSupported && !resp2 => {
-                    resp2 = true;
-                }
+                Err(error) if !resp2 && refuses_resp3(&error) => resp2 = true,
                 Err(error) => return Err(describe(error)),
             }
         }
@@ -170,6 +168,15 @@ impl Drop for Links {
             slot.end.notify_one();
         }
     }
+}
+
+/// The server does not know RESP3, or not even the command that asks for it. `redis` recognises
+/// the words of servers before version 7 alone.
+fn refuses_resp3(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default().to_ascii_lowercase();
+    error.kind() == ErrorKind::RESP3NotSupported
+        || error.code() == Some("NOPROTO")
+        || detail.starts_with("unknown command") && detail.contains("hello")
 }
 
 /// A runtime's entry among the connections, which goes when this does.

@@ -1,11 +1,11 @@
 //! TLS, through rustls.
 
-use std::fmt;
+use std::{error::Error, fmt, io, sync::Arc};
 
-use redis::{Client, ConnectionAddr, ConnectionInfo};
+use redis::{Client, ConnectionAddr, ConnectionInfo, RedisError};
 
 use super::failure::describe;
-use crate::error::BackendError;
+use crate::error::{BackendError, BackendErrorKind};
 
 /// Certificates for a `rediss://` connection, each in PEM format.
 ///
@@ -59,13 +59,25 @@ pub(super) fn client(
     if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
         return Client::open(info).map_err(describe);
     }
+    let unusable = |error: RedisError| {
+        BackendError::new(BackendErrorKind::Configuration, error.to_string()).with_source(error)
+    };
     // A program that has chosen a provider keeps it; `Err` says that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let Some(tls) = tls else { return Client::open(info).map_err(describe) };
+    let Some(tls) = tls else { return Client::open(info).map_err(unusable) };
     let client_tls = tls
         .client
         .clone()
         .map(|(client_cert, client_key)| redis::ClientTlsConfig { client_cert, client_key });
     let certificates = redis::TlsCertificates { client_tls, root_cert: tls.root.clone() };
-    Client::build_with_tls(info, certificates).map_err(describe)
+    Client::build_with_tls(info, certificates).map_err(unusable)
+}
+
+/// Why one side has refused the other's certificate, or TLS altogether. No retry helps.
+pub(super) fn refusal(error: &RedisError) -> Option<&rustls::Error> {
+    // The chain is that of `redis`, which shares the I/O errors that it wraps.
+    let shared = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
+    let error = shared.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()?;
+    use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage};
+    matches!(error, AlertReceived(_) | InvalidCertificate(_) | InvalidMessage(_)).then_some(error)
 }

@@ -1,0 +1,175 @@
+//! Ways to a server: users, passwords, sockets, databases, protocols; and what is said when one
+//! does not lead there.
+
+use std::time::Duration;
+
+use cache_lock::{BackendErrorKind, LockError, LockKey, LockManager, LockOptions, Released};
+use test_support::{Data, RedisServer, wait_until};
+
+const ONCE: LockOptions = LockOptions::new().timeout(Duration::ZERO);
+
+/// All that a user of locks needs, on a server of version 7.
+const RULES: &str = "~room:* +evalsha +eval +set +get +pttl +pexpire +del +time";
+
+fn key() -> LockKey {
+    LockKey::new("room").part(42)
+}
+
+/// Acquires, is refused, extends and releases.
+async fn cycle(locks: &LockManager) -> Result<(), LockError> {
+    let guard = locks.acquire(key(), &ONCE).await?;
+    if locks.try_acquire(key(), &ONCE).await?.is_some() {
+        panic!("two hold it");
+    }
+    guard.extend(Duration::from_secs(60)).await?;
+    assert_eq!(guard.release().await?, Released::Released);
+    locks.run(key(), &ONCE, async |_| ()).await
+}
+
+async fn connect_error(url: &str) -> (String, BackendErrorKind) {
+    let error = LockManager::connect(url).await.expect_err("it cannot connect");
+    let LockError::Connect { server, source, .. } = &error else { panic!("{error:?}") };
+    assert!(error.to_string().contains(&**server), "{error}");
+    (error.to_string(), source.kind())
+}
+
+#[tokio::test]
+async fn a_user_who_may_do_nothing_but_lock() {
+    let server = RedisServer::builder().user("app", "word", RULES).start();
+    let locks = LockManager::connect(&server.url_of_user("app")).await.expect("the user is let in");
+    cycle(&locks).await.expect("the rules suffice");
+    server.cli(&["SCRIPT", "FLUSH"]);
+    cycle(&locks).await.expect("the rules suffice without known scripts");
+    assert_eq!(server.cli(&["KEYS", "*"]), "room:{room:42}:fence");
+}
+
+/// Each of the rules is needed: without it something fails, and says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_not_do_all() {
+    for rule in RULES.split(' ') {
+        let others = RULES.split(' ').filter(|&other| other != rule);
+        let rules = others.collect::<Vec<_>>().join(" ");
+        let server = RedisServer::builder().user("app", "word", &rules).start();
+        let locks = LockManager::connect(&server.url_of_user("app")).await;
+        let locks = locks.expect("the user is let in");
+        let error = cycle(&locks).await.expect_err(rule);
+        let LockError::Backend { source, .. } = &error else { panic!("{rule}: {error:?}") };
+        assert_eq!(source.kind(), BackendErrorKind::Denied, "{rule}: {error}");
+        assert!(!error.is_retryable(), "{rule}: {error}");
+        assert!(error.to_string().contains("does not allow it"), "{rule}: {error}");
+        if rule != "+del" {
+            wait_until("nothing is left", || server.cli(&["EXISTS", "room:42"]) == "0");
+        }
+    }
+}
+
+#[tokio::test]
+async fn wrong_passwords() {
+    let server = RedisServer::builder().password("right").user("app", "hunter2", RULES).start();
+    LockManager::connect(&server.url()).await.expect("the password is right");
+    let port = server.port();
+    for user in ["", ":wr0ng@", "app:wr0ng@", "nobody:hunter2@"] {
+        let (message, kind) = connect_error(&format!("redis://{user}127.0.0.1:{port}/")).await;
+        assert_eq!(kind, BackendErrorKind::Denied, "{message}");
+        assert!(!message.contains("wr0ng") && !message.contains("hunter2"), "{message}");
+    }
+    let lazy = LockManager::builder().lazy(&format!("redis://:wr0ng@127.0.0.1:{port}/"));
+    let error = lazy.expect("the URL is one").acquire(key(), &LockOptions::new()).await;
+    let error = error.expect_err("the password is wrong");
+    assert!(
+        matches!(&error, LockError::Backend { source, .. }
+        if source.kind() == BackendErrorKind::Denied),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_socket_in_the_file_system() {
+    let server = RedisServer::builder().password("right").start();
+    let url = server.unix_url();
+    for url in [url.replace("redis+unix", "unix"), url] {
+        let locks = LockManager::connect(&url).await.expect("the server listens there");
+        cycle(&locks).await.expect("it works");
+        let debug = format!("{locks:?}");
+        assert!(debug.contains("unix://") && !debug.contains("right"), "{debug}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_by_number() {
+    let server = RedisServer::start();
+    let locks = LockManager::connect(&format!("{}3", server.url())).await.expect("there is one");
+    let guard = locks.acquire(key(), &ONCE).await.expect("it is free");
+    let there = "redis.call('SELECT', 3) return redis.call('EXISTS', KEYS[1])";
+    assert_eq!(server.cli(&["EVAL", there, "1", "room:42"]), "1");
+    assert_eq!(server.cli(&["EXISTS", "room:42"]), "0");
+    guard.release().await.expect("it answers");
+    let (message, _) = connect_error(&format!("{}99", server.url())).await;
+    assert!(message.contains("99"), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_resp2_alone() {
+    let builder = || RedisServer::builder().config("rename-command", "HELLO \"\"");
+    let server = builder().start();
+    assert!(server.command(&["HELLO", "3"]).is_err());
+    let locks = LockManager::connect(&server.url()).await.expect("it falls back");
+    cycle(&locks).await.expect("it works");
+    server.restart(Data::Lose);
+    locks.run(key(), &LockOptions::new(), async |_| ()).await.expect("it falls back again");
+
+    let server = builder().user("app", "word", RULES).start();
+    let locks = LockManager::connect(&server.url_of_user("app")).await.expect("it falls back");
+    cycle(&locks).await.expect("it works");
+}
+
+#[tokio::test]
+async fn urls_that_are_none() {
+    for url in ["", "127.0.0.1:6379", "http://127.0.0.1/", "redis://127.0.0.1/x", "redis://"] {
+        let (message, kind) = connect_error(url).await;
+        assert_eq!(kind, BackendErrorKind::Configuration, "{message}");
+        assert!(message.contains("expected `redis://"), "{message}");
+        assert!(LockManager::builder().lazy(url).is_err());
+    }
+    #[cfg(not(feature = "tls"))]
+    {
+        let (message, kind) = connect_error("rediss://127.0.0.1/").await;
+        assert_eq!(kind, BackendErrorKind::Configuration, "{message}");
+        assert!(message.contains("feature `tls`"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn servers_that_are_not_there() {
+    let server = RedisServer::start();
+    server.kill();
+    let (message, kind) = connect_error(&server.url()).await;
+    assert_eq!(kind, BackendErrorKind::Unreachable, "{message}");
+    assert!(message.contains(&server.port().to_string()), "{message}");
+    let (message, kind) = connect_error("redis://no-such-host.invalid/").await;
+    assert_eq!(kind, BackendErrorKind::Unreachable, "{message}");
+    let (message, kind) = connect_error(&server.unix_url()).await;
+    assert_eq!(kind, BackendErrorKind::Unreachable, "{message}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer() {
+    let server = RedisServer::start();
+    server.stop();
+    let url = server.url();
+    let connecting = connect_error(&url);
+    let guard = Duration::from_secs(60);
+    let (message, kind) = tokio::time::timeout(guard, connecting).await.expect("within 5 s");
+    assert_eq!(kind, BackendErrorKind::Timeout, "{message}");
+}
+
+#[tokio::test]
+async fn a_program_that_starts_before_its_server() {
+    let server = RedisServer::start();
+    server.kill();
+    let locks = LockManager::builder().lazy(&server.url()).expect("the URL is one");
+    assert_eq!(locks.in_hand().connections, 0);
+    locks.acquire(key(), &ONCE).await.expect_err("there is no server");
+    server.restart(Data::Lose);
+    cycle(&locks).await.expect("there is one now");
+}

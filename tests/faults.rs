@@ -1,0 +1,309 @@
+//! A server that is dead, silent, loading, full or a replica, or forgets things: each caller
+//! succeeds or gets an error that says so, and none hangs.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use cache_lock::{BackendErrorKind, LockError, LockManager, LockOptions, LostReason, Released};
+use test_support::{Data, Proxy, RedisServer, wait_until};
+
+const PATIENT: LockOptions = LockOptions::new().timeout(Duration::from_secs(50));
+const ONCE: LockOptions = LockOptions::new().timeout(Duration::ZERO);
+
+/// Turns a hang into a failure.
+async fn ends<F: Future>(future: F) -> F::Output {
+    let guard = Duration::from_secs(60);
+    tokio::time::timeout(guard, future).await.expect("it ends long before this")
+}
+
+async fn connect(server: &RedisServer) -> LockManager {
+    LockManager::connect(&server.url()).await.expect("the server runs")
+}
+
+#[track_caller]
+fn assert_backend(error: &LockError, kind: BackendErrorKind) {
+    let LockError::Backend { source, .. } = error else { panic!("not of the backend: {error:?}") };
+    assert_eq!(source.kind(), kind, "{error}");
+    assert!(!error.is_contended());
+}
+
+/// Many tasks that take turns, and see whether they do.
+struct Hammer {
+    inside: Arc<AtomicUsize>,
+    tasks: Vec<tokio::task::JoinHandle<Result<i64, LockError>>>,
+}
+
+impl Hammer {
+    fn start(locks: &LockManager, tasks: usize, rounds: usize, options: LockOptions) -> Self {
+        let inside = Arc::new(AtomicUsize::new(0));
+        let tasks = (0..tasks).map(|_| {
+            let (locks, inside) = (locks.clone(), Arc::clone(&inside));
+            tokio::spawn(async move {
+                let mut token = 0;
+                for _ in 0..rounds {
+                    let guard = locks.acquire("room", &options).await?;
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are inside");
+                    tokio::task::yield_now().await;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    assert!(guard.token().as_i64() > token);
+                    token = guard.token().as_i64();
+                    // It may fail, and goes on in the background then.
+                    let _ = guard.release().await;
+                }
+                Ok(token)
+            })
+        });
+        let tasks = tasks.collect();
+        Self { inside, tasks }
+    }
+
+    fn is_done(&self) -> bool {
+        self.tasks.iter().all(tokio::task::JoinHandle::is_finished)
+    }
+
+    async fn outcomes(self) -> Vec<Result<i64, LockError>> {
+        let mut outcomes = Vec::new();
+        for task in self.tasks {
+            outcomes.push(ends(task).await.expect("no panic"));
+        }
+        assert_eq!(self.inside.load(Ordering::SeqCst), 0);
+        outcomes
+    }
+
+    /// Does something again and again while they hammer. All succeed.
+    async fn while_running(self, disturb: impl Fn()) {
+        while !self.is_done() {
+            disturb();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        for outcome in self.outcomes().await {
+            outcome.expect("it has time enough");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_server_refuses() {
+    let server = RedisServer::start();
+    let cold = LockManager::builder().lazy(&server.url()).expect("a URL");
+    let warm = connect(&server).await;
+    let held = warm.acquire("held", &PATIENT).await.expect("it is free");
+    server.kill();
+    for locks in [&cold, &warm] {
+        for options in [ONCE, ONCE.timeout(Duration::from_millis(300))] {
+            let error = ends(locks.acquire("room", &options)).await.expect_err("it is dead");
+            assert_backend(&error, BackendErrorKind::Unreachable);
+            assert!(error.is_retryable());
+            assert!(ends(locks.try_acquire("room", &options)).await.is_err(), "nobody knows");
+        }
+    }
+    assert_backend(
+        &ends(held.release()).await.expect_err("it is dead"),
+        BackendErrorKind::Unreachable,
+    );
+    server.restart(Data::Lose);
+    for locks in [&cold, &warm] {
+        ends(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiters_outlive_a_restart() {
+    let server = RedisServer::start();
+    let (locks, holder) = (connect(&server).await, connect(&server).await);
+    let held = holder.acquire("room", &PATIENT).await.expect("it is free");
+    let waiters = Hammer::start(&locks, 100, 1, PATIENT);
+    wait_until("they wait", || server.calls("evalsha") > 200);
+    server.kill();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!waiters.is_done());
+    server.restart(Data::Lose);
+    for outcome in waiters.outcomes().await {
+        let token = outcome.expect("it has time enough");
+        assert!(token > held.token().as_i64());
+    }
+    assert_eq!(ends(held.release()).await.ok(), Some(Released::AlreadyExpired));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiters_of_a_server_that_stays_dead_get_errors() {
+    let server = RedisServer::start();
+    let (locks, holder) = (connect(&server).await, connect(&server).await);
+    let held = holder.acquire("room", &PATIENT).await.expect("it is free");
+    let waiters = Hammer::start(&locks, 100, 1, PATIENT.timeout(Duration::from_secs(3)));
+    wait_until("they wait", || server.calls("evalsha") > 200);
+    server.kill();
+    for outcome in waiters.outcomes().await {
+        assert_backend(&outcome.expect_err("it is dead"), BackendErrorKind::Unreachable);
+    }
+    drop(held);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_network() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.port());
+    let builder = || LockManager::builder().attempt_timeout(Duration::from_millis(100));
+    let url = server.url_through(proxy.port());
+    let cold = builder().lazy(&url).expect("a URL");
+    let warm = builder().connect(&url).await.expect("the server runs");
+    let held = warm.acquire("held", &PATIENT).await.expect("it is free");
+    proxy.swallow();
+    for locks in [&cold, &warm] {
+        for timeout in [Duration::ZERO, Duration::from_millis(500)] {
+            let acquired = ends(locks.acquire("room", &ONCE.timeout(timeout))).await;
+            let error = acquired.expect_err("it is silent");
+            assert_backend(&error, BackendErrorKind::Timeout);
+            assert!(error.is_retryable());
+        }
+    }
+    let extended = ends(held.extend(Duration::from_secs(20))).await;
+    assert_backend(&extended.expect_err("it is silent"), BackendErrorKind::Timeout);
+    assert!(!held.is_lost(), "nobody said so");
+    let error = ends(held.release()).await.expect_err("it is silent");
+    assert_backend(&error, BackendErrorKind::Timeout);
+    proxy.pass();
+    for locks in [&cold, &warm] {
+        ends(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
+    }
+    wait_until("the release was tried again", || server.cli(&["EXISTS", "held"]) == "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_server() {
+    let server = RedisServer::start();
+    let cold = LockManager::builder().lazy(&server.url()).expect("a URL");
+    let warm = connect(&server).await;
+    server.stop();
+    for locks in [&cold, &warm] {
+        let error = ends(locks.acquire("room", &ONCE)).await.expect_err("it is silent");
+        assert_backend(&error, BackendErrorKind::Timeout);
+    }
+    server.cont();
+    for locks in [&cold, &warm] {
+        ends(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_loading() {
+    let server = RedisServer::start();
+    let locks = connect(&server).await;
+    server.restart_loading();
+    let error = ends(locks.acquire("room", &ONCE)).await.expect_err("it is loading");
+    assert_backend(&error, BackendErrorKind::Loading);
+    assert!(error.is_retryable());
+    let waiter = Hammer::start(&locks, 1, 1, PATIENT);
+    server.finish_loading();
+    for outcome in waiter.outcomes().await {
+        outcome.expect("it has time enough");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_out_of_memory() {
+    let server = RedisServer::builder().config("maxmemory-policy", "noeviction").start();
+    let locks = connect(&server).await;
+    let held = locks.acquire("held", &PATIENT).await.expect("it is free");
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    let error = ends(locks.acquire("room", &ONCE)).await.expect_err("it is full");
+    assert_backend(&error, BackendErrorKind::OutOfMemory);
+    assert!(error.is_retryable());
+    assert_eq!(server.cli(&["EXISTS", "room", "room:{room}:fence"]), "0");
+    let contended = ends(locks.acquire("held", &ONCE)).await.expect_err("it is held or full");
+    assert_backend(&contended, BackendErrorKind::OutOfMemory);
+    ends(held.extend(Duration::from_secs(60))).await.expect("that takes no memory");
+    assert_eq!(ends(held.release()).await.ok(), Some(Released::Released));
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    ends(locks.run("room", &ONCE, async |_| ())).await.expect("there is room again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_became_a_replica() {
+    let (server, primary) = (RedisServer::start(), RedisServer::start());
+    let locks = connect(&server).await;
+    ends(locks.run("room", &ONCE, async |_| ())).await.expect("it is free");
+    server.cli(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
+    let error = ends(locks.acquire("room", &ONCE)).await.expect_err("it takes no writes");
+    assert_backend(&error, BackendErrorKind::ReadOnly);
+    assert!(error.is_retryable());
+    let waiter = Hammer::start(&locks, 1, 1, PATIENT);
+    server.cli(&["REPLICAOF", "NO", "ONE"]);
+    for outcome in waiter.outcomes().await {
+        outcome.expect("it takes writes again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_that_are_flushed_all_the_time() {
+    let server = RedisServer::start();
+    let locks = connect(&server).await;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                server.cli(&["SCRIPT", "FLUSH"]);
+            }
+        });
+        let hammering = async {
+            for _ in 0..500 {
+                // Tried once: not one call may fail.
+                let guard = ends(locks.acquire("room", &ONCE)).await.expect("it is free");
+                ends(guard.extend(Duration::from_secs(20))).await.expect("it is held");
+                assert_eq!(ends(guard.release()).await.ok(), Some(Released::Released));
+            }
+        };
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(hammering));
+        done.store(true, Ordering::SeqCst);
+    });
+    Hammer::start(&locks, 20, 5, PATIENT)
+        .while_running(|| drop(server.cli(&["SCRIPT", "FLUSH"])))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_killed_all_the_time() {
+    let server = RedisServer::start();
+    let locks = connect(&server).await;
+    Hammer::start(&locks, 20, 10, PATIENT)
+        .while_running(|| drop(server.cli(&["CLIENT", "KILL", "TYPE", "normal"])))
+        .await;
+    wait_until("all is released", || server.cli(&["EXISTS", "room"]) == "0");
+}
+
+/// The data goes away under a holder.
+async fn data_is_lost(lose: impl Fn(&RedisServer)) {
+    let server = RedisServer::start();
+    let (locks, other) = (connect(&server).await, connect(&server).await);
+    let options = PATIENT.expire(Duration::from_secs(6));
+    let first = locks.acquire("room", &options).await.expect("it is free");
+    let second = locks.acquire("hall", &options.renew(false)).await.expect("it is free");
+    lose(&server);
+    let next = ends(other.acquire("room", &options)).await.expect("the record is gone");
+    assert!(next.token() > first.token());
+    assert_eq!(ends(first.lost()).await, LostReason::Gone);
+    assert!(matches!(
+        ends(second.extend(Duration::from_secs(6))).await,
+        Err(LockError::Lost { reason: LostReason::Gone, .. })
+    ));
+    assert_eq!(server.cli(&["EXISTS", "hall"]), "0", "what is gone is not made again");
+    for guard in [first, second] {
+        assert_eq!(ends(guard.release()).await.ok(), Some(Released::AlreadyExpired));
+    }
+    assert_eq!(ends(next.release()).await.ok(), Some(Released::Released), "nobody touched it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_without_data() {
+    data_is_lost(|server| server.restart(Data::Lose)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flush_of_all_data() {
+    data_is_lost(|server| drop(server.cli(&["FLUSHALL"]))).await;
+}

@@ -1,0 +1,196 @@
+//! G6 over a bad network: a request whose answer was not seen is recognised or taken back.
+
+#[path = "common/monitor.rs"]
+mod monitor;
+
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+
+use cache_lock::{BackendErrorKind, InHand, LockError, LockManager, LockOptions, Released};
+use test_support::{Direction, Fault, Proxy, RedisServer, wait_until};
+
+use self::monitor::{Call, Monitor};
+
+/// Long enough that a record which goes away was taken away.
+const OPTIONS: LockOptions =
+    LockOptions::new().expire(Duration::from_secs(3600)).timeout(Duration::from_secs(60));
+
+struct Network {
+    server: RedisServer,
+    proxy: Proxy,
+    locks: LockManager,
+    monitor: Monitor,
+}
+
+impl Network {
+    /// A manager whose requests may take so long, with an open connection through a proxy.
+    async fn new(attempt: Duration) -> Self {
+        let server = RedisServer::start();
+        let proxy = Proxy::start(server.port());
+        let url = server.url_through(proxy.port());
+        let locks = LockManager::builder().attempt_timeout(attempt).connect(&url).await;
+        let locks = locks.expect("the server runs");
+        let guard = locks.acquire("warm", &OPTIONS).await.expect("it is free");
+        guard.release().await.expect("the server answers");
+        let monitor = Monitor::of(&server);
+        Self { server, proxy, locks, monitor }
+    }
+
+    fn record(&self) -> String {
+        self.server.cli(&["GET", "room"])
+    }
+
+    /// Nothing is left, and the lock can be taken.
+    async fn assert_clean(&self) {
+        wait_until("no record is left", || self.record() == "(nil)");
+        wait_until("nothing is in hand", || {
+            let InHand { leases, tasks, timers, .. } = self.locks.in_hand();
+            (leases, tasks, timers) == (0, 0, 0)
+        });
+        let guard = self.locks.acquire("room", &OPTIONS).await.expect("it is free");
+        assert_eq!(guard.release().await.ok(), Some(Released::Released));
+    }
+}
+
+/// The calls about a token, in the order in which the server got them.
+fn about<'a>(calls: &'a [Call], owner: &str) -> Vec<&'a Call> {
+    calls.iter().filter(|call| call.owner == owner).collect()
+}
+
+/// Cancels an acquisition whose request the proxy holds back for some time.
+async fn cancel_while_held(attempt: Duration, held: Duration) {
+    let network = Network::new(attempt).await;
+    let Network { server, proxy, monitor, locks, .. } = &network;
+    for _ in 0..60 {
+        proxy.set(Direction::Requests, Fault::Hold);
+        {
+            let mut acquire = pin!(locks.acquire("room", &OPTIONS));
+            poll_fn(|context| Poll::Ready(assert!(acquire.as_mut().poll(context).is_pending())))
+                .await;
+            // The connection's task writes the request, unless the acquisition is gone before.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        tokio::time::sleep(held).await;
+        assert_eq!(monitor.calls(server), [], "the proxy holds it");
+        proxy.pass();
+        wait_until("nothing is in hand", || locks.in_hand().tasks == 0);
+        let calls = monitor.calls(server);
+        if let Some(acquire) = calls.iter().find(|call| call.is_acquire()) {
+            let over_its_connection = calls.iter().filter(|call| call.client == acquire.client);
+            let last = over_its_connection.last().expect("it is one of them");
+            assert!(last.is_release() && last.owner == acquire.owner, "{calls:#?}");
+            network.assert_clean().await;
+            return;
+        }
+    }
+    panic!("no request was ever on its way");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_request_is_taken_back_behind_it() {
+    cancel_while_held(Duration::from_secs(30), Duration::ZERO).await;
+}
+
+/// So late that another connection was asked to take it back as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_request_that_arrives_late_is_taken_back_behind_it() {
+    cancel_while_held(Duration::from_millis(100), Duration::from_millis(500)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_recognises_its_own_lock() {
+    let network = Network::new(Duration::from_secs(1)).await;
+    let Network { server, proxy, monitor, locks, .. } = &network;
+    proxy.set(Direction::Replies, Fault::Hold);
+    let acquire = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.acquire("room", &OPTIONS).await }
+    });
+    wait_until("it has asked twice", || monitor.calls(server).len() >= 2);
+    let record = network.record();
+    proxy.pass();
+    let guard = acquire.await.expect("no panic").expect("the lock is its own");
+    let calls = monitor.calls(server);
+    let owners = about(&calls, &record);
+    if calls.iter().all(|call| call.client == calls[0].client) {
+        // Unless the machine was so slow that the connection was replaced.
+        assert_eq!(owners.len(), calls.len(), "one token, and nothing was taken back: {calls:#?}");
+        assert_eq!(network.record(), record);
+    }
+    guard.extend(Duration::from_secs(7200)).await.expect("it is ours");
+    assert_eq!(guard.release().await.ok(), Some(Released::Released));
+    network.assert_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_gives_up_leaves_no_orphan() {
+    let network = Network::new(Duration::from_millis(200)).await;
+    let Network { server, proxy, monitor, locks } = &network;
+    proxy.set(Direction::Replies, Fault::Swallow);
+    let error = locks.acquire("room", &OPTIONS.timeout(Duration::ZERO)).await;
+    let Err(LockError::Backend { source, .. }) = error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), BackendErrorKind::Timeout);
+    let calls = monitor.calls(server);
+    assert!(calls.iter().any(Call::is_acquire), "the server has carried it out");
+    proxy.pass();
+    network.assert_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_released_lock_whose_answer_is_lost_is_released() {
+    let network = Network::new(Duration::from_millis(200)).await;
+    let Network { proxy, locks, .. } = &network;
+    for requests_too in [false, true] {
+        let guard = locks.acquire("room", &OPTIONS).await.expect("it is free");
+        proxy.set(Direction::Replies, Fault::Swallow);
+        if requests_too {
+            proxy.swallow();
+        }
+        let error = guard.release().await.expect_err("there is no answer");
+        assert!(matches!(error, LockError::Backend { .. }), "{error}");
+        proxy.pass();
+        network.assert_clean().await;
+    }
+}
+
+/// The connection that no answer comes over is replaced, and what was asked over it cannot harm
+/// what is asked over the new one.
+async fn replace_the_connection(fault: Fault, direction: Direction) {
+    let network = Network::new(Duration::from_millis(200)).await;
+    let Network { server, proxy, monitor, locks } = &network;
+    let before = proxy.accepted();
+    proxy.set(direction, fault);
+    let acquire = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.acquire("room", &OPTIONS).await }
+    });
+    wait_until("the connection is replaced", || proxy.accepted() > before);
+    proxy.pass();
+    let guard = acquire.await.expect("no panic").expect("the network is back");
+    wait_until("the old request is taken back", || locks.in_hand().tasks == 0);
+    guard.extend(Duration::from_secs(7200)).await.expect("nobody took it from us");
+
+    let calls = monitor.calls(server);
+    for call in calls.iter().filter(|call| call.is_acquire()) {
+        let elsewhere = |other: &&Call| other.is_acquire() && other.client != call.client;
+        let reused = about(&calls, &call.owner).into_iter().find(elsewhere);
+        assert_eq!(reused, None, "a token was used over two connections: {calls:#?}");
+    }
+    assert_eq!(guard.release().await.ok(), Some(Released::Released));
+    network.assert_clean().await;
+    wait_until("the old connection is closed", || proxy.open() <= locks.in_hand().connections);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_lost_replies_replace_the_connection() {
+    replace_the_connection(Fault::Swallow, Direction::Replies).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_late_replies_replace_the_connection() {
+    replace_the_connection(Fault::Hold, Direction::Replies).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_late_requests_replace_the_connection() {
+    replace_the_connection(Fault::Hold, Direction::Requests).await;
+}

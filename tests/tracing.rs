@@ -1,0 +1,121 @@
+//! What is logged: where the time goes, and what somebody has to know about.
+
+#[path = "common/log.rs"]
+mod log;
+
+use std::time::Duration;
+
+use cache_lock::{LockKey, LockManager, LockOptions};
+use test_support::{RedisServer, wait_until};
+use tracing::Level;
+
+use self::log::{Record, record, records};
+
+const ONCE: LockOptions = LockOptions::new().timeout(Duration::ZERO);
+
+/// Records, and a server whose locks are those of one test.
+async fn start(test: &str) -> (RedisServer, LockManager, LockKey) {
+    record();
+    let server = RedisServer::start();
+    let locks = LockManager::connect(&server.url()).await.expect("the server runs");
+    (server, locks, LockKey::new("room").part(test))
+}
+
+/// The records about a lock.
+fn about(key: &LockKey) -> Vec<Record> {
+    records().into_iter().filter(|record| record.field("key") == key.as_str()).collect()
+}
+
+fn span(name: &str, key: &LockKey) -> Vec<Record> {
+    about(key).into_iter().filter(|record| record.span == Some(name)).collect()
+}
+
+/// The first event about a lock with this message.
+#[track_caller]
+fn event(message: &str, key: &LockKey) -> Record {
+    let events = about(key).into_iter().filter(|record| record.span.is_none());
+    let mut matching = events.filter(|record| record.message().starts_with(message));
+    matching.next().unwrap_or_else(|| panic!("{message:?} was not logged: {:#?}", about(key)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_lock_says_nothing_above_debug() {
+    let (_server, locks, key) = start("healthy").await;
+    let inside = async |_: &_| tracing::info!(key = "the body of healthy", "at work");
+    locks.run(key.clone(), &ONCE, inside).await.expect("it is free");
+    drop(locks.acquire(key.clone(), &ONCE).await.expect("it is free"));
+    wait_until("it is released", || locks.in_hand().tasks == 0);
+    let guard = locks.acquire(key.clone(), &ONCE).await.expect("it is free");
+    guard.extend(Duration::from_secs(60)).await.expect("it is held");
+    locks.acquire(key.clone(), &ONCE).await.expect_err("it is held");
+    guard.release().await.expect("the server runs");
+
+    assert!(about(&key).iter().all(|record| record.level == Level::DEBUG), "{:#?}", about(&key));
+    for message in ["lock acquired", "lock contended", "lock released"] {
+        assert!(!event(message, &key).field("waited").is_empty(), "{message}");
+    }
+    assert_eq!(event("lock acquired", &key).within, ["cache_lock.acquire"]);
+    assert_eq!(event("lock released", &key).within, ["cache_lock.release"]);
+    event("lock released in the background", &key);
+
+    let acquired = span("cache_lock.acquire", &key);
+    let outcomes: Vec<_> = acquired.iter().map(|span| span.field("outcome")).collect();
+    assert_eq!(outcomes, [r#""acquired""#, r#""acquired""#, r#""acquired""#, r#""contended""#]);
+    let released = span("cache_lock.release", &key);
+    let outcomes: Vec<_> = released.iter().map(|span| span.field("outcome")).collect();
+    assert_eq!(outcomes, [r#""released""#, r#""released""#]);
+    for span in acquired.iter().chain(&released) {
+        assert!(!span.field("waited").is_empty(), "{span:?}");
+    }
+
+    let body = records().into_iter().find(|record| record.field("key").contains("body of healthy"));
+    assert_eq!(body.expect("it was logged").within, [""; 0], "no span of ours covers the body");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_acquisition_has_no_outcome() {
+    let (_server, locks, key) = start("cancelled").await;
+    let _guard = locks.acquire(key.clone(), &ONCE).await.expect("it is free");
+    let patient = LockOptions::new().timeout(Duration::from_secs(60));
+    let waiting = locks.acquire(key.clone(), &patient);
+    assert!(tokio::time::timeout(Duration::from_millis(50), waiting).await.is_err());
+    assert_eq!(span("cache_lock.acquire", &key)[1].field("outcome"), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_lock_is_a_warning() {
+    let (server, locks, key) = start("lost").await;
+    let guard = locks.acquire(key.clone(), &ONCE).await.expect("it is free");
+    server.cli(&["DEL", key.as_str()]);
+    guard.extend(Duration::from_secs(60)).await.expect_err("it is gone");
+    let lost = event("lock lost: ", &key);
+    assert_eq!(lost.level, Level::WARN);
+    assert_eq!(lost.field("fence"), guard.token().to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_server_is_a_warning() {
+    let (server, locks, key) = start("dead").await;
+    let options = ONCE.expire(Duration::from_secs(1));
+    let first = locks.acquire(key.clone(), &options).await.expect("it is free");
+    let second = key.clone().part(2);
+    let second_guard = locks.acquire(second.clone(), &options).await.expect("it is free");
+    server.kill();
+    locks.acquire(key.clone(), &options).await.expect_err("the server is dead");
+    let refused = event("lock not acquired", &key);
+    assert_eq!(refused.level, Level::WARN);
+    assert!(!refused.field("error").is_empty() && !refused.field("waited").is_empty());
+    assert_eq!(span("cache_lock.acquire", &key)[1].field("outcome"), r#""failed""#);
+
+    second_guard.release().await.expect_err("the server is dead");
+    assert_eq!(event("lock not released", &second).level, Level::WARN);
+    assert_eq!(span("cache_lock.release", &second)[0].field("outcome"), r#""failed""#);
+
+    first.lost().await;
+    assert_eq!(event("lock not renewed yet", &key).level, Level::WARN);
+    assert_eq!(event("lock lost: ", &key).level, Level::WARN);
+    // A fault that lasts is told once, and not with every try.
+    let renewals =
+        about(&key).into_iter().filter(|record| record.message().contains("renewed yet"));
+    assert_eq!(renewals.count(), 1);
+}
