@@ -3,6 +3,8 @@
 #[cfg(test)]
 #[path = "../../ui/pass.rs"]
 mod cases;
+#[cfg(test)]
+mod without_facade;
 
 /// The attribute's page, whose examples need the facade.
 #[cfg(doctest)]
