@@ -4,7 +4,7 @@
 
 use std::{env, time::Duration};
 
-use cache_lock::{LockError, LockGuard, LockManager, cache_lock};
+use cache_lock::{LockError, LockManager, cache_lock};
 
 #[cache_lock(prefix = "room", key = "{room}", timeout = "2s", expire = "10s", bind = lock)]
 async fn reserve(room: u32, student: &str) -> Result<String, LockError> {

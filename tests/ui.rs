@@ -36,7 +36,8 @@ fn reason_to_leave_out_messages() -> Option<String> {
     let features = [
         cfg!(feature = "tls"),
         cfg!(feature = "uuid"),
-        cfg!(feature = "bson"),
+        cfg!(feature = "bson-2"),
+        cfg!(feature = "bson-3"),
         cfg!(feature = "serde"),
     ];
     if !cfg!(feature = "redis") || features.contains(&true) {

@@ -276,8 +276,15 @@ displayed!(
     uuid::Uuid,
 );
 
-#[cfg(feature = "bson")]
-impl LockKeyPart for bson::oid::ObjectId {
+#[cfg(feature = "bson-2")]
+impl LockKeyPart for bson_2::oid::ObjectId {
+    fn write_part(&self, part: &mut PartWriter<'_>) {
+        part.push_str(&self.to_hex());
+    }
+}
+
+#[cfg(feature = "bson-3")]
+impl LockKeyPart for bson_3::oid::ObjectId {
     fn write_part(&self, part: &mut PartWriter<'_>) {
         part.push_str(&self.to_hex());
     }
@@ -318,7 +325,7 @@ mod tests {
     #[test]
     fn pointers_are_written_like_what_they_point_at() {
         let word = String::from("w");
-        let key = key("p").part(&&word).part(Box::new(1)).part(Arc::<str>::from("s"));
+        let key = key("p").part(&word).part(Box::new(1)).part(Arc::<str>::from("s"));
         assert_eq!(key.part(Cow::Borrowed("c")).part(Rc::new('r')).as_str(), "p:w:1:s:c:r");
     }
 

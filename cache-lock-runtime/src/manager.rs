@@ -141,6 +141,15 @@ impl LockManager {
         scope::install(self.clone())
     }
 
+    /// The manager that the attribute would use here: that of the innermost
+    /// [scope](Self::scope), else the [installed](Self::install) one.
+    ///
+    /// # Errors
+    /// [`LockError::NoManager`].
+    pub fn current() -> Result<Self, LockError> {
+        scope::manager()
+    }
+
     /// Runs a future with this manager in place of the installed one, for the attribute on
     /// functions that it calls. It does not cross `spawn`: a spawned task needs a scope of its own.
     ///
