@@ -88,4 +88,31 @@ mod tests {
         let after = uptime() + Duration::from_millis(10);
         assert!(before <= now && now <= after, "{before:?} <= {now:?} <= {after:?}");
     }
+
+    /// A machine that was never suspended cannot tell the clocks apart. In a time namespace with
+    /// an offset, as after a suspend of a day, it can.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn counts_the_time_of_a_suspend() {
+        use std::process::{Command, Stdio};
+
+        let suspended = || {
+            let mut command = Command::new("unshare");
+            let options = ["--user", "--map-root-user", "--time", "--boottime", "86400"];
+            command.args(options).stdin(Stdio::null());
+            command
+        };
+        let permitted = suspended().arg("true").output().is_ok_and(|ran| ran.status.success());
+        if !permitted {
+            #[expect(clippy::print_stderr, reason = "what a test leaves out must be seen")]
+            let () = eprintln!("left out: no time namespace may be made here");
+            return;
+        }
+        let this_test = "clock::tests::counts_from_boot_like_the_kernel_does";
+        let tests = std::env::current_exe().expect("a test has a file");
+        let ran = suspended().arg(tests).args(["--exact", this_test]).output();
+        let ran = ran.expect("unshare runs");
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    }
 }

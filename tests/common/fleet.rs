@@ -1,5 +1,10 @@
 //! Several managers on one store, as the processes of a fleet are.
-#![allow(dead_code, reason = "shared by several suites, of which none uses all of it")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "shared by several suites, of which none uses all of it"
+)]
 
 use std::time::Duration;
 

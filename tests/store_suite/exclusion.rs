@@ -135,6 +135,7 @@ async fn nothing_is_in_hand_when_nothing_is_held(fleet: Fleet) {
             assert_eq!(guard.release().await.expect("no failure"), Released::Released);
         }
     }
+    assert_eq!(locks.in_hand().leases, 0, "at once, and not when they would have been renewed");
     wait_until("nothing is in hand", || idle(&locks));
     assert_eq!(fleet.records(), 0);
 }

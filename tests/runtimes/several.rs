@@ -1,0 +1,133 @@
+//! A manager serves any number of runtimes, one after another and at once, and callers without.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
+
+use cache_lock::{LockError, LockGuard, LockKey, LockManager, Released, private};
+use test_support::{RedisServer, wait_until};
+use tokio::runtime::Runtime;
+
+use crate::{
+    current_thread,
+    fleet::{Fleet, PATIENT},
+    multi_thread, on_both_stores_outside_of_tokio,
+};
+
+on_both_stores_outside_of_tokio!(
+    runtimes_one_after_another,
+    runtimes_at_once,
+    callers_without_a_runtime,
+    a_guard_outlives_its_runtime,
+);
+
+fn runtimes_one_after_another(fleet: Fleet) {
+    let locks = current_thread().block_on(fleet.manager());
+    let mut last = None;
+    for make in [current_thread, multi_thread, current_thread, multi_thread] {
+        let body = async |lock: &LockGuard| lock.token();
+        let token = make().block_on(locks.run("job", &PATIENT, body)).expect("it is free");
+        assert!(Some(token) > last);
+        last = Some(token);
+    }
+    wait_until("the connections are gone with the runtimes", || locks.in_hand().connections == 0);
+}
+
+fn runtimes_at_once(fleet: Fleet) {
+    const RUNTIMES: u64 = 4;
+    const ROUNDS: u64 = 20;
+    let locks = current_thread().block_on(fleet.manager());
+    let count = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for number in 0..RUNTIMES {
+            let (locks, count) = (&locks, &count);
+            let make = if number % 2 == 0 { current_thread } else { multi_thread };
+            scope.spawn(move || {
+                let body = async |_: &LockGuard| {
+                    let seen = count.load(Ordering::SeqCst);
+                    tokio::task::yield_now().await;
+                    count.store(seen + 1, Ordering::SeqCst);
+                };
+                make().block_on(async {
+                    for _ in 0..ROUNDS {
+                        locks.run("job", &PATIENT, body).await.expect("its turn comes");
+                    }
+                });
+            });
+        }
+    });
+    assert_eq!(count.load(Ordering::SeqCst), RUNTIMES * ROUNDS);
+    wait_until("the connections are gone with the runtimes", || locks.in_hand().connections == 0);
+}
+
+fn callers_without_a_runtime(fleet: Fleet) {
+    let (here, there) =
+        pollster::block_on(async { (fleet.manager().await, fleet.manager().await) });
+    pollster::block_on(async {
+        let guard = here.acquire("job", &PATIENT).await.expect("free");
+        assert!(there.try_acquire("job", &PATIENT).await.expect("no failure").is_none());
+        guard.extend(std::time::Duration::from_secs(120)).await.expect("held");
+        // The waiter is on another thread, and without a runtime as well.
+        let waiter = thread::spawn(move || {
+            let body = async |lock: &LockGuard| lock.token();
+            pollster::block_on(there.run("job", &PATIENT, body))
+        });
+        let token = guard.token();
+        assert_eq!(guard.release().await.expect("no failure"), Released::Released);
+        assert!(waiter.join().expect("no panic").expect("its turn comes") > token);
+        here.shutdown().await;
+    });
+    assert_eq!(fleet.records(), 0);
+}
+
+fn a_guard_outlives_its_runtime(fleet: Fleet) {
+    let locks = current_thread().block_on(fleet.manager());
+    let acquire = |runtime: &Runtime| {
+        runtime.block_on(locks.acquire("job", &PATIENT)).expect("the one before is released")
+    };
+    for make in [current_thread, multi_thread] {
+        let first = make();
+        let guard = acquire(&first);
+        drop(first);
+        assert!(!guard.is_lost());
+        assert_eq!(make().block_on(guard.release()).expect("no failure"), Released::Released);
+
+        let first = make();
+        let guard = acquire(&first);
+        drop(first);
+        let second = make();
+        second.block_on(async move { drop(guard) });
+        drop(second);
+        wait_until("the drop has done its work", || fleet.records() == 0);
+    }
+}
+
+/// As a program does it that has one manager and several runtimes, such as a test for each
+/// `#[tokio::test]`.
+#[test]
+fn the_installed_manager_serves_all() {
+    let server = RedisServer::start();
+    let locks = current_thread().block_on(LockManager::connect(&server.url()));
+    locks.expect("the server is there").install().expect("it is the first");
+
+    let second = LockManager::in_memory().install().expect_err("there is one");
+    assert!(matches!(second, LockError::AlreadyInstalled) && !second.is_retryable(), "{second}");
+
+    let section = async |number: u32| {
+        let key = LockKey::new("room").part(number);
+        let guard = private::acquire(private::manager(), key, &PATIENT).await.expect("free");
+        assert_eq!(server.cli(&["EXISTS", guard.key().as_str()]), "1", "it is that manager's lock");
+        private::release(guard).await;
+    };
+    for make in [current_thread, multi_thread] {
+        make().block_on(section(0));
+    }
+    thread::scope(|scope| {
+        for number in 1..=4 {
+            scope.spawn(move || current_thread().block_on(section(number)));
+        }
+    });
+    let installed = private::manager().expect("it stays");
+    wait_until("the connections are gone", || installed.in_hand().connections == 0);
+}
