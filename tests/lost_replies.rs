@@ -64,8 +64,11 @@ async fn cancel_while_held(attempt: Duration, held: Duration) {
         proxy.set(Direction::Requests, Fault::Hold);
         {
             let mut acquire = pin!(locks.acquire("room", &OPTIONS));
-            poll_fn(|context| Poll::Ready(assert!(acquire.as_mut().poll(context).is_pending())))
-                .await;
+            poll_fn(|context| {
+                assert!(acquire.as_mut().poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
             // The connection's task writes the request, unless the acquisition is gone before.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -75,8 +78,9 @@ async fn cancel_while_held(attempt: Duration, held: Duration) {
         wait_until("nothing is in hand", || locks.in_hand().tasks == 0);
         let calls = monitor.calls(server);
         if let Some(acquire) = calls.iter().find(|call| call.is_acquire()) {
-            let over_its_connection = calls.iter().filter(|call| call.client == acquire.client);
-            let last = over_its_connection.last().expect("it is one of them");
+            let mut latest_first = calls.iter().rev();
+            let last = latest_first.find(|call| call.client == acquire.client);
+            let last = last.expect("it is one of them");
             assert!(last.is_release() && last.owner == acquire.owner, "{calls:#?}");
             network.assert_clean().await;
             return;
