@@ -13,10 +13,9 @@ fi
 
 dir=$(mktemp -d)
 services=()
-command_pid=
-command_target=
 
 clean_up() {
+    trap '' INT TERM HUP
     # Nothing of theirs outlives this script, so there is nothing to shut down in order; a stopped
     # process too dies of KILL.
     for pid in ${services[@]+"${services[@]}"}; do
@@ -26,18 +25,9 @@ clean_up() {
     rm -rf "$dir"
 }
 trap clean_up EXIT
-
-interrupted() { # SIGNAL EXIT_CODE
-    trap '' INT TERM HUP
-    if [ -n "$command_pid" ]; then
-        kill -"$1" -- "$command_target" 2>/dev/null || true
-        wait "$command_pid" 2>/dev/null || true
-    fi
-    exit "$2"
-}
-trap 'interrupted INT 130' INT
-trap 'interrupted TERM 143' TERM
-trap 'interrupted HUP 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
 
 # Starts a service in a process group of its own: a Ctrl-C of the terminal is for the command, which
 # may still need its servers while it ends.
@@ -47,7 +37,8 @@ start() { # NAME COMMAND...
     mkdir -p "$dir/$name"
     set -m
     "$@" >"$dir/$name.out" 2>"$dir/$name.err" </dev/null &
-    services+=($!)
+    started=$!
+    services+=("$started")
     set +m
 }
 
@@ -95,7 +86,7 @@ start_redis() {
         port=$("$scripts/free-port.sh")
         start redis redis-server --bind 127.0.0.1 --port "$port" \
             --save '' --appendonly no --dir "$dir/redis"
-        if ready "${services[-1]}" 30 redis_answers "$port" "${services[-1]}"; then
+        if ready "$started" 30 redis_answers "$port" "$started"; then
             export REDIS_URL=redis://127.0.0.1:$port/
             return
         fi
@@ -103,18 +94,23 @@ start_redis() {
     fail redis
 }
 
+# The first line that the service has printed, once it is complete.
+mongodb_uri() {
+    local uri
+    read -r uri <"$dir/mongodb.out" && echo "$uri"
+}
+
 mongodb_listens() {
     local uri
-    uri=$(head -n 1 "$dir/mongodb.out")
-    [ -n "$uri" ] && (: <"/dev/tcp/127.0.0.1/${uri##*:}") 2>/dev/null
+    uri=$(mongodb_uri 2>/dev/null) && (: <"/dev/tcp/127.0.0.1/${uri##*:}") 2>/dev/null
 }
 
 start_mongodb() {
     for _ in 1 2 3; do
         start mongodb "$scripts/mongodb.sh" "$dir/mongodb"
         # The first run of the stand-in downloads it.
-        if ready "${services[-1]}" 300 mongodb_listens; then
-            MONGODB_URI=$(head -n 1 "$dir/mongodb.out")
+        if ready "$started" 300 mongodb_listens; then
+            MONGODB_URI=$(mongodb_uri)
             export MONGODB_URI
             return
         fi
@@ -125,6 +121,17 @@ start_mongodb() {
 [ -n "${REDIS_URL:-}" ] || start_redis
 [ -n "${MONGODB_URI:-}" ] || start_mongodb
 
+# From here on a signal is the command's, and this script ends when the command has.
+command=
+interrupted=
+forward() { # SIGNAL EXIT_CODE
+    interrupted=$2
+    if [ -n "$command" ]; then kill -"$1" -- "$command" 2>/dev/null || true; fi
+}
+trap 'forward INT 130' INT
+trap 'forward TERM 143' TERM
+trap 'forward HUP 129' HUP
+
 # In the background, so that this script handles a signal at once. Away from a terminal the command
 # gets a process group, so that a signal reaches its children too; on one it stays in ours, where it
 # may read and where Ctrl-C finds it, and must not ignore that as background processes do.
@@ -133,9 +140,15 @@ start_mongodb() {
     trap - INT QUIT
     exec "$@"
 ) <&0 &
-command_pid=$!
-if [ -t 0 ]; then command_target=$command_pid; else command_target=-$command_pid; fi
+pid=$!
 set +m
-status=0
-wait "$command_pid" || status=$?
-exit "$status"
+if [ -t 0 ]; then command=$pid; else command=-$pid; fi
+if [ -n "$interrupted" ]; then kill -TERM -- "$command"; fi
+
+# A signal ends `wait` before the command has ended. To wait in the signal's trap instead can hang.
+while
+    status=0
+    wait "$pid" || status=$?
+    [ -n "$interrupted" ] && alive "$pid"
+do :; done
+exit "${interrupted:-$status}"

@@ -1,1 +1,80 @@
 //! The attribute of cache-lock.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Expr, ItemFn, Stmt, parse_quote};
+
+mod args;
+mod boxed;
+mod duration;
+mod errors;
+mod expand;
+mod function;
+mod home;
+mod key;
+mod options;
+mod pattern;
+mod scope;
+mod signature;
+mod suggest;
+
+use crate::{args::Args, errors::Errors, function::Function, home::Home};
+
+#[cfg_attr(not(doctest), doc = include_str!("cache_lock.md"))]
+#[proc_macro_attribute]
+pub fn cache_lock(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    cache_lock_at(args.into(), item.into(), quote!(::cache_lock_runtime)).into()
+}
+
+#[cfg_attr(not(doctest), doc = include_str!("cache_lock.md"))]
+#[proc_macro_attribute]
+pub fn cache_lock_facade(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    cache_lock_at(args.into(), item.into(), quote!(::cache_lock)).into()
+}
+
+/// Expands the attribute to paths that start with `home`, unless its arguments name another crate.
+fn cache_lock_at(args: TokenStream, item: TokenStream, home: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let args = Args::parse(args, &mut errors);
+    let home = Home::new(&args, home);
+    let Some(written) = errors.ok(signature::parse(item.clone())) else {
+        let errors = errors.into_compile_errors();
+        // Where an expression stands, only one can stand.
+        let item =
+            if syn::parse2::<Expr>(item.clone()).is_ok() { TokenStream::new() } else { item };
+        return quote!(#errors #item);
+    };
+    if let Some(function) = Function::new(written.clone(), &args, &mut errors) {
+        let key = scope::key(&args, &function, &mut errors);
+        scope::check_bind(&args, &function, &mut errors);
+        if errors.is_empty() {
+            return expand::expand(&args, function, &key, &home);
+        }
+    }
+    let item = without_lock(written, &args, &home);
+    let errors = errors.into_compile_errors();
+    quote!(#errors #item)
+}
+
+/// The function as it was written, which callers and editors can go on resolving.
+fn without_lock(mut item: ItemFn, args: &Args, home: &Home) -> ItemFn {
+    function::strip_lock_keys(&mut item);
+    item.attrs.retain(|attr| !signature::is_cache_lock(attr));
+    // The attribute may be what uses a parameter.
+    item.attrs.push(parse_quote!(#[allow(unused_variables)]));
+    if let Some(bind) = expand::bind_only(args, home) {
+        item.block.stmts.insert(0, Stmt::Expr(Expr::Verbatim(bind), None));
+    }
+    item
+}
+
+#[cfg(test)]
+mod snapshots;
+#[cfg(test)]
+mod tests;

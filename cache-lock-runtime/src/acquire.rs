@@ -34,10 +34,13 @@ pub(crate) async fn acquire(
         return Err(LockError::Nested { key });
     }
     manager.start().map_err(|error| LockError::backend(&key, Duration::ZERO, error))?;
+    // A shutdown waits for it, and so for what it takes back.
+    let _running = manager.driver.running();
 
     let span = tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty);
-    let asking = ask_until_granted(manager, &key, &settings, started);
-    let acquired = asking.instrument(span.clone()).await;
+    let asking = ask_until_granted(manager, &key, &settings, started).instrument(span.clone());
+    // Boxed, since a lock must not make its user's own future large.
+    let acquired = Box::pin(asking).await;
     let waited = started.until(Moment::now());
     let outcome = match &acquired {
         Ok(_) => "acquired",
@@ -55,6 +58,8 @@ pub(crate) async fn acquire(
                 Grant { key, owner, fence, settings, sent_at, manager: manager_id, enclosing };
             Ok(LockGuard::new(Arc::clone(manager), Lease::new(grant)))
         }
+        // Whatever the server said in the end, asking again is of no use.
+        Err(_) if manager.is_closed() => Err(LockError::ShutDown),
         Err(Refusal::Busy { no_expiry }) => {
             tracing::debug!(%key, ?waited, "lock contended");
             Err(LockError::Contended { key, waited, no_expiry })
@@ -98,13 +103,17 @@ async fn ask_until_granted(
         let now = Moment::now();
         let (refusal, remaining) = match answer {
             Ok(Answer::Granted { owner, fence, sent_at }) => {
-                if now < valid_until(sent_at, settings.expire) && !manager.is_closed() {
+                let closed = manager.is_closed();
+                if now < valid_until(sent_at, settings.expire) && !closed {
                     return Ok((owner, fence, sent_at));
                 }
-                // The answer took longer than the lease lasts. It is not ours to use, but may
-                // still be ours to give back.
+                // Not ours to use, since the answer took longer than the lease lasts or the
+                // manager has ended, but perhaps ours to give back.
                 let until = now.after(settings.expire);
                 manager.store.release_detached(key.clone(), owner.clone(), until);
+                if closed {
+                    return Err(Refusal::ShutDown);
+                }
                 claim = manager.store.claim(key, owner.successor());
                 (Refusal::Backend(late()), None)
             }

@@ -94,16 +94,21 @@ impl Driver {
         F: Future<Output = ()> + Send + 'static,
     {
         let Some(handle) = self.handle() else { return };
-        self.shared.tasks.fetch_add(1, Ordering::SeqCst);
         // Dropped with the task, also if the runtime ends first.
-        let running = Running(Arc::clone(&self.shared));
+        let running = self.running();
         handle.spawn(async move {
             let _running = running;
             task.await;
         });
     }
 
-    /// Waits until no spawned task is left.
+    /// Makes [`Driver::idle`] wait for what a caller is about, for as long as the value lives.
+    pub(crate) fn running(&self) -> Running {
+        self.shared.tasks.fetch_add(1, Ordering::SeqCst);
+        Running(Arc::clone(&self.shared))
+    }
+
+    /// Waits until nothing is running any more.
     pub(crate) async fn idle(&self) {
         self.shared.idle().await;
     }
@@ -182,7 +187,10 @@ impl Shared {
     }
 }
 
-struct Running(Arc<Shared>);
+/// Something that has to come to its end before the driver is idle.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Running(Arc<Shared>);
 
 impl Drop for Running {
     fn drop(&mut self) {

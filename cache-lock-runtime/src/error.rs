@@ -33,8 +33,8 @@ use crate::{key::LockKey, key::MAX_LEN};
 pub enum LockError {
     /// Somebody else held the lock until the deadline. The body did not start.
     #[error(
-        "lock `{key}` is held by somebody else; gave up after {waited:?}{}",
-        if *.no_expiry { NO_EXPIRY } else { "" }
+        "lock `{key}` is held by somebody else; gave up after {}{}",
+        Rounded(*.waited), if *.no_expiry { NO_EXPIRY } else { "" }
     )]
     #[non_exhaustive]
     Contended {
@@ -47,7 +47,7 @@ pub enum LockError {
     },
 
     /// The server could not be asked, or did not answer in time. The body did not start.
-    #[error("lock `{key}` could not be acquired within {waited:?}: {source}")]
+    #[error("lock `{key}`: {source} (tried for {})", Rounded(*.waited))]
     #[non_exhaustive]
     Backend {
         /// The lock.
@@ -133,6 +133,16 @@ pub enum LockError {
 
 const NO_EXPIRY: &str = "; its record has no expiry, so it will not go away by itself: \
                          delete it if nothing holds it";
+
+/// A time as people write it: nobody waits for nanoseconds.
+struct Rounded(Duration);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
+        fmt::Debug::fmt(&Duration::from_millis(milliseconds), f)
+    }
+}
 
 impl LockError {
     pub(crate) fn backend(key: &LockKey, waited: Duration, source: BackendError) -> Self {

@@ -6,6 +6,7 @@ use tracing::{Instrument as _, field::Empty};
 
 use crate::{
     clock::Moment,
+    driver::Running,
     error::{LockError, LostReason},
     fence::FencingToken,
     key::LockKey,
@@ -142,7 +143,7 @@ impl LockGuard {
     /// When it is dropped before the answer has come, the lock is released in the background.
     pub async fn release(mut self) -> Result<Released, LockError> {
         let started = Moment::now();
-        self.let_go();
+        let _running = self.let_go();
         if self.done {
             return Ok(Released::AlreadyExpired);
         }
@@ -174,12 +175,14 @@ impl LockGuard {
     }
 
     /// Ends the lease on this side. It comes first: nothing that the server says or does not say
-    /// makes the lock ours again.
-    fn let_go(&mut self) {
+    /// makes the lock ours again. A shutdown waits for what the caller does next.
+    fn let_go(&mut self) -> Running {
+        let running = self.manager.driver.running();
         if !self.lease.release() && self.lease.lost_reason() == Some(LostReason::Gone) {
             self.done = true;
         }
         self.manager.renewer.leave(&self.lease);
+        running
     }
 
     /// Polls a body for as long as the lease lasts.
@@ -210,6 +213,11 @@ impl LockGuard {
         .await
     }
 
+    /// Polls a body to its end, whatever becomes of the lease.
+    pub(crate) async fn hold_to_end<F: Future>(&self, mut body: Pin<&mut F>) -> F::Output {
+        std::future::poll_fn(|context| scope::poll_in(&self.lease, body.as_mut(), context)).await
+    }
+
     /// Releases as the manager is set to, after a body has ended. The outcome of the release never
     /// takes the place of the body's.
     pub(crate) async fn finish(self) {
@@ -225,7 +233,7 @@ impl Drop for LockGuard {
         if self.done {
             return;
         }
-        self.let_go();
+        let _running = self.let_go();
         if self.done {
             return;
         }

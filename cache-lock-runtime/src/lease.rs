@@ -49,8 +49,9 @@ pub(crate) struct Lease {
 /// Where the lease stands in the renewer's agenda.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Schedule {
-    /// In nobody's: the renewer is at it, or has not seen it yet.
+    /// The renewer has not seen it yet.
     Out,
+    /// There, unless the renewer has just taken it out to look at it.
     In(Slot),
     /// It is over, and must not be entered again.
     Over,
@@ -167,11 +168,12 @@ impl Lease {
         self.lost.notified()
     }
 
-    /// Takes note of a successful extension. It never ends the lease earlier, and a lease that is
-    /// over stays over.
+    /// Takes note of a successful extension. It never ends the lease earlier, nor later than the
+    /// last end, though the request may have been sent later than it was reckoned; and a lease
+    /// that is over stays over.
     pub(crate) fn extended(&self, sent_at: Moment, expire: Duration) {
         if self.lost_reason().is_none() {
-            let deadline = valid_until(sent_at, expire);
+            let deadline = valid_until(sent_at, expire).min(self.last_end().unwrap_or(Moment::FAR));
             self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
         }
     }

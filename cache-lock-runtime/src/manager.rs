@@ -236,8 +236,8 @@ impl LockManager {
     }
 
     /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
-    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and what was
-    /// still to be released is waited for. Holders have one attempt (1 s) to let go before their
+    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and
+    /// acquisitions and releases that are under way are waited for. Holders have one attempt (1 s) to let go before their
     /// locks are taken from them.
     ///
     /// # Cancel safety
@@ -283,7 +283,7 @@ impl LockManager {
 pub struct InHand {
     /// Leases that are held.
     pub leases: usize,
-    /// Tasks of the manager's thread.
+    /// Tasks of the manager's thread, and acquisitions and releases that are under way.
     pub tasks: usize,
     /// Timers that run.
     pub timers: usize,

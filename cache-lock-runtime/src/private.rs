@@ -7,6 +7,11 @@ use crate::{
     options::LockOptions, scope,
 };
 
+mod check;
+mod report;
+
+pub use self::{check::*, report::*};
+
 /// The manager of the scope, else the installed one.
 ///
 /// # Errors
@@ -41,10 +46,19 @@ pub async fn hold<F: Future>(guard: &LockGuard, body: Pin<&mut F>) -> Result<F::
     guard.hold(body).await
 }
 
+/// Polls a body to its end, whatever becomes of its lease.
+///
+/// # Cancel safety
+/// That of the body.
+pub async fn hold_to_end<F: Future>(guard: &LockGuard, body: Pin<&mut F>) -> F::Output {
+    guard.hold_to_end(body).await
+}
+
 /// Releases a lock after its body has ended.
 ///
 /// # Cancel safety
 /// The lock is released in the background.
 pub async fn release(guard: LockGuard) {
-    guard.finish().await;
+    // Boxed, since a lock must not make its user's own future large.
+    Box::pin(guard.finish()).await;
 }

@@ -58,9 +58,17 @@ impl Renewer {
 
     /// Looks after a lease from now on, until it is over.
     pub(crate) fn enter(&self, lease: &Arc<Lease>) {
+        self.enter_for(lease, next_look(lease));
+    }
+
+    /// Enters a lease for a time, in place of the one that it was entered for.
+    fn enter_for(&self, lease: &Arc<Lease>, due: Moment) {
         let mut schedule = lease.schedule();
+        if let Schedule::In(slot) = *schedule {
+            self.agenda.remove(slot);
+        }
         if !matches!(*schedule, Schedule::Over) {
-            *schedule = Schedule::In(self.agenda.insert(next_look(lease), Arc::clone(lease)));
+            *schedule = Schedule::In(self.agenda.insert(due, Arc::clone(lease)));
         }
         drop(schedule);
         // Looked at after the entry is made: whoever closes looks at the entries after that.
@@ -93,6 +101,8 @@ impl Renewer {
                     // It was extended by its holder.
                     self.enter(&lease);
                 } else {
+                    // It stays on the agenda, for its end, and for whoever closes meanwhile.
+                    self.enter_for(&lease, lease.deadline());
                     let renewer = Arc::clone(&self);
                     self.driver.spawn(async move { renewer.renew(lease).await });
                 }

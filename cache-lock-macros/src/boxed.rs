@@ -1,0 +1,103 @@
+//! Bodies that another attribute has already boxed: `async_trait` turns an `async fn` into a `fn`
+//! whose body is `Box::pin(async move { .. })`. The lock is taken inside that block.
+
+use proc_macro2::Ident;
+use syn::{
+    AssocType, Block, Expr, ExprAsync, FnArg, ItemFn, Local, Pat, Path, ReturnType, Signature,
+    Stmt, Type,
+    visit::{self, Visit},
+};
+
+/// The statements of the boxed block.
+pub(crate) struct Boxed {
+    /// What async_trait puts first, to pin inference.
+    pub(crate) pin: Option<Stmt>,
+    /// `let x = x;` and `let (a, b) = { let __arg0 = __arg0; __arg0 };`: the arguments on their way
+    /// into the block.
+    pub(crate) arguments: Vec<Local>,
+    pub(crate) body: Vec<Stmt>,
+}
+
+/// Whether the function's body is a boxed `async` block; gives what the block's future returns.
+pub(crate) fn output(function: &ItemFn) -> Option<Type> {
+    async_block(&function.block)?;
+    let ReturnType::Type(_, ty) = &function.sig.output else { return None };
+    struct Output<'a>(Option<&'a Type>);
+    impl<'a> Visit<'a> for Output<'a> {
+        fn visit_assoc_type(&mut self, assoc: &'a AssocType) {
+            if self.0.is_none() && assoc.ident == "Output" {
+                self.0 = Some(&assoc.ty);
+            }
+            visit::visit_assoc_type(self, assoc);
+        }
+    }
+    let mut output = Output(None);
+    output.visit_type(ty);
+    output.0.cloned()
+}
+
+/// Takes the statements out of the boxed block.
+pub(crate) fn take(function: &mut ItemFn) -> Option<Boxed> {
+    let sig = function.sig.clone();
+    let block = async_block_mut(&mut function.block)?;
+    let mut statements = std::mem::take(&mut block.block.stmts).into_iter().peekable();
+    let pin = statements.next_if(is_pin);
+    let mut arguments = Vec::new();
+    while let Some(Stmt::Local(local)) = statements.next_if(|stmt| moves_argument(stmt, &sig)) {
+        arguments.push(local);
+    }
+    Some(Boxed { pin, arguments, body: statements.collect() })
+}
+
+/// Puts statements back where [`take`] took them from.
+pub(crate) fn put(function: &mut ItemFn, statements: Vec<Stmt>) {
+    if let Some(block) = async_block_mut(&mut function.block) {
+        block.block.stmts = statements;
+    }
+}
+
+fn async_block(block: &Block) -> Option<&ExprAsync> {
+    let Some(Stmt::Expr(Expr::Call(call), None)) = block.stmts.last() else { return None };
+    match (&*call.func, call.args.first()) {
+        (Expr::Path(func), Some(Expr::Async(block))) if is_box_pin(&func.path) => Some(block),
+        _ => None,
+    }
+}
+
+fn async_block_mut(block: &mut Block) -> Option<&mut ExprAsync> {
+    let Some(Stmt::Expr(Expr::Call(call), None)) = block.stmts.last_mut() else { return None };
+    match (&*call.func, call.args.first_mut()) {
+        (Expr::Path(func), Some(Expr::Async(block))) if is_box_pin(&func.path) => Some(block),
+        _ => None,
+    }
+}
+
+fn is_box_pin(path: &Path) -> bool {
+    let mut names = path.segments.iter().rev().map(|segment| &segment.ident);
+    names.next().is_some_and(|name| name == "pin") && names.next().is_some_and(|name| name == "Box")
+}
+
+/// `if let Some(__ret) = None::<Ret> { return __ret; }`
+fn is_pin(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Expr(Expr::If(expr), _) if matches!(&*expr.cond, Expr::Let(_)) && expr.else_branch.is_none())
+}
+
+fn moves_argument(stmt: &Stmt, sig: &Signature) -> bool {
+    let Stmt::Local(Local { init: Some(init), .. }) = stmt else { return false };
+    let value = match &*init.expr {
+        Expr::Block(block) => match block.block.stmts.last() {
+            Some(Stmt::Expr(value, None)) => value,
+            _ => return false,
+        },
+        value => value,
+    };
+    let Expr::Path(path) = value else { return false };
+    path.path.get_ident().is_some_and(|name| is_parameter(name, sig))
+}
+
+fn is_parameter(name: &Ident, sig: &Signature) -> bool {
+    sig.inputs.iter().any(|input| match input {
+        FnArg::Receiver(_) => name == "self",
+        FnArg::Typed(typed) => matches!(&*typed.pat, Pat::Ident(pat) if pat.ident == *name),
+    })
+}

@@ -1,0 +1,343 @@
+//! The tokens of the expansion. Everything has been checked before.
+//!
+//! All names of ours have the hygiene of `Span::mixed_site()`, so they meet none of the user's; all
+//! paths start at a crate, so nothing that the user shadows or leaves out (a prelude) matters.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote_spanned};
+use syn::{ExprPath, Stmt, Type, spanned::Spanned as _};
+
+use crate::{
+    args::{Args, OnLost, OrElse, Prefix},
+    function::Function,
+    home::Home,
+    options,
+    pattern::Binding,
+    scope::{self, Part},
+};
+
+/// The function with its body under the lock.
+pub(crate) fn expand(args: &Args, function: Function, key: &[Part], home: &Home) -> TokenStream {
+    let expansion = Expansion { args, function: &function, key, home };
+    let statements = expansion.statements();
+    function.with_body(statements)
+}
+
+/// Errors are reported beside the item as it was written. The guard's name gets a value, so that
+/// the body that uses it has no errors of its own.
+pub(crate) fn bind_only(args: &Args, home: &Home) -> Option<TokenStream> {
+    let bind = args.bind.as_ref()?;
+    let site = Span::mixed_site();
+    let home = home.at(site);
+    let ty = quote_spanned!(site=> &#home::LockGuard);
+    let ty =
+        if args.when.is_some() { quote_spanned!(site=> ::core::option::Option<#ty>) } else { ty };
+    Some(quote_spanned!(site=> let #bind = (|| -> #ty { loop {} })();))
+}
+
+struct Expansion<'a> {
+    args: &'a Args,
+    function: &'a Function,
+    key: &'a [Part],
+    home: &'a Home,
+}
+
+impl Expansion<'_> {
+    fn statements(&self) -> TokenStream {
+        let pin = &self.function.pin;
+        let arguments = &self.function.arguments;
+        let acquire = self.acquire();
+        let lock = self.lock_reference();
+        let body = self.body();
+        let hold = self.hold();
+        let release = self.release();
+        let finish = if self.runs_to_its_end() {
+            quote_spanned!(Span::mixed_site()=> outcome)
+        } else {
+            let lost = self.lost();
+            quote_spanned! {Span::mixed_site()=>
+                match outcome {
+                    ::core::result::Result::Ok(value) => value,
+                    ::core::result::Result::Err(error) => #lost,
+                }
+            }
+        };
+        // The guard is declared before the block that the arguments live in. So they are dropped
+        // first: when the body ends, and when the future is dropped or unwinds as well.
+        quote_spanned! {Span::mixed_site()=>
+            #pin
+            let guard;
+            let outcome = {
+                #(#arguments)*
+                #acquire
+                #lock
+                let body = async move { #body };
+                let body = ::core::pin::pin!(body);
+                #hold
+            };
+            #release
+            #finish
+        }
+    }
+
+    fn acquire(&self) -> TokenStream {
+        let private = self.home.private(Span::mixed_site());
+        let manager = self.manager();
+        let key = self.lock_key();
+        let options = options::options(self.args, self.home);
+        let failed = self.failed();
+        let skip = self.args.skip_if_locked.map(|_| {
+            let skipped = self.through("SkipIfLocked", "skipped");
+            quote_spanned! {Span::mixed_site()=>
+                ::core::result::Result::Err(error) if error.is_contended() => return #skipped(),
+            }
+        });
+        let acquire = |some: TokenStream| {
+            quote_spanned! {Span::mixed_site()=>
+                match #private::acquire(#manager, key, options).await {
+                    ::core::result::Result::Ok(guard) => #some,
+                    #skip
+                    ::core::result::Result::Err(error) => return #failed,
+                }
+            }
+        };
+        match &self.args.when {
+            None => {
+                let acquire = acquire(quote_spanned!(Span::mixed_site()=> guard));
+                quote_spanned! {Span::mixed_site()=>
+                    let key = #key;
+                    let options = #options;
+                    guard = #acquire;
+                }
+            }
+            Some(when) => {
+                let when = self.expression(when);
+                let acquire = acquire(
+                    quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(guard)),
+                );
+                quote_spanned! {Span::mixed_site()=>
+                    let enabled: ::core::primitive::bool = #when;
+                    guard = if enabled {
+                        let key = #key;
+                        let options = #options;
+                        #acquire
+                    } else {
+                        ::core::option::Option::None
+                    };
+                }
+            }
+        }
+    }
+
+    fn manager(&self) -> TokenStream {
+        let Some(with) = &self.args.with else {
+            let private = self.home.private(Span::mixed_site());
+            return quote_spanned!(Span::mixed_site()=> #private::manager());
+        };
+        let span = with.span().resolved_at(Span::mixed_site());
+        let home = self.home.at(span);
+        let with = self.expression(with);
+        // `&*` to a type that is known: so a reference, a `Box` or an `Arc` will do as well.
+        let manager = quote_spanned! {span=>
+            <#home::LockManager as ::core::clone::Clone>::clone(&#with)
+        };
+        quote_spanned!(Span::mixed_site()=> ::core::result::Result::Ok(#manager))
+    }
+
+    fn lock_key(&self) -> TokenStream {
+        let site = Span::mixed_site();
+        let home = self.home.at(site);
+        let prefix = match &self.args.prefix {
+            Some(Prefix::Literal(literal)) => literal.to_token_stream(),
+            Some(Prefix::Const(path)) => options::prefix(path, self.home),
+            None => TokenStream::new(),
+        };
+        let parts = self.key.iter().enumerate().map(|(index, part)| match part {
+            Part::Text(text) => quote_spanned!(site=> .text(#text)),
+            Part::Value(value, span) => {
+                let following = match self.key.get(index + 1) {
+                    Some(Part::Text(text)) => text,
+                    _ => "",
+                };
+                let value = quote_spanned!(*span=> &#value);
+                quote_spanned!(site=> .value(#value, #following))
+            }
+        });
+        quote_spanned!(site=> #home::LockKey::new(#prefix) #(#parts)*)
+    }
+
+    /// What the body sees as the guard.
+    fn lock_reference(&self) -> Option<TokenStream> {
+        self.args.bind.as_ref()?;
+        Some(if self.args.when.is_some() {
+            quote_spanned!(Span::mixed_site()=> let lock = ::core::option::Option::as_ref(&guard);)
+        } else {
+            quote_spanned!(Span::mixed_site()=> let lock = &guard;)
+        })
+    }
+
+    fn body(&self) -> TokenStream {
+        let site = Span::mixed_site();
+        let pin = (!self.function.body.is_empty()).then(|| self.pin_inference());
+        let receiver = self.function.owned_receiver.map(|receiver| {
+            // Captured as a whole, also where the body uses a field only, or nothing of it.
+            quote_spanned!(site=> let _ = &#receiver;)
+        });
+        let moves = self.function.bindings.iter().map(|binding| {
+            let Binding { name, mutability, attrs } = binding;
+            let used = self
+                .is_used_outside(name)
+                .then(|| quote_spanned!(site=> #(#attrs)* let _ = &#name;));
+            // To clippy this uses a name that says that it is not used.
+            let allow = name.to_string().starts_with('_').then(|| {
+                quote_spanned! {site=>
+                    #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
+                }
+            });
+            quote_spanned!(site=> #(#attrs)* #allow let #mutability #name = #name; #used)
+        });
+        let bind = self.args.bind.as_ref().map(|bind| quote_spanned!(site=> let #bind = lock;));
+        // Clippy wants items first, and so may the user.
+        let statements = &self.function.body;
+        let items =
+            statements.iter().take_while(|statement| matches!(statement, Stmt::Item(_))).count();
+        let (items, statements) = statements.split_at(items);
+        // The user's own braces: the block's temporaries are dropped as they are in the user's
+        // edition, and a body without a value is an error there.
+        let block = quote_spanned!(site=> #(#items)* #pin #(#statements)*);
+        let block = braces(block, self.function.body_span());
+        quote_spanned! {site=>
+            #receiver
+            #(#moves)*
+            #bind
+            #block
+        }
+    }
+
+    /// Tells inference what `return` and `?` in the body mean. Never runs. A statement of the body's
+    /// block, so that `unused_braces` does not take the braces of a one-line body for superfluous.
+    fn pin_inference(&self) -> TokenStream {
+        let returns = &self.function.returns;
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(unreachable_code, clippy::diverging_sub_expression, clippy::empty_loop)]
+            if false {
+                let returned: #returns = loop {};
+                return returned;
+            }
+        }
+    }
+
+    /// A parameter that only the attribute uses is used.
+    fn is_used_outside(&self, name: &Ident) -> bool {
+        let args = self.args;
+        let or_else = args.or_else.as_ref().map(|or_else| match or_else {
+            OrElse::Path(path) => path.to_token_stream(),
+            OrElse::Closure(closure) => closure.to_token_stream(),
+        });
+        let expressions =
+            [&args.when, &args.with].into_iter().flatten().map(|expr| self.expression(expr));
+        let values = self.key.iter().filter_map(|part| match part {
+            Part::Value(value, _) => Some(value.clone()),
+            Part::Text(_) => None,
+        });
+        expressions.chain(or_else).chain(values).any(|tokens| scope::mentions(tokens, name))
+    }
+
+    fn hold(&self) -> TokenStream {
+        let site = Span::mixed_site();
+        let private = self.home.private(site);
+        let (hold, unlocked) = if self.runs_to_its_end() {
+            (quote_spanned!(site=> hold_to_end), quote_spanned!(site=> body.await))
+        } else {
+            let unlocked = quote_spanned!(site=> ::core::result::Result::Ok(body.await));
+            (quote_spanned!(site=> hold), unlocked)
+        };
+        if self.args.when.is_none() {
+            return quote_spanned!(site=> #private::#hold(&guard, body).await);
+        }
+        quote_spanned! {site=>
+            match &guard {
+                ::core::option::Option::Some(guard) => #private::#hold(guard, body).await,
+                ::core::option::Option::None => #unlocked,
+            }
+        }
+    }
+
+    /// Whether the body has an outcome also when the lock is lost.
+    fn runs_to_its_end(&self) -> bool {
+        self.args.on_lost == Some(OnLost::Finish)
+    }
+
+    fn release(&self) -> TokenStream {
+        let private = self.home.private(Span::mixed_site());
+        let release = quote_spanned!(Span::mixed_site()=> #private::release(guard).await;);
+        if self.args.when.is_none() {
+            return release;
+        }
+        quote_spanned! {Span::mixed_site()=>
+            if let ::core::option::Option::Some(guard) = guard { #release }
+        }
+    }
+
+    /// What becomes of `error` before the body: there is no lock.
+    fn failed(&self) -> TokenStream {
+        match &self.args.or_else {
+            None => self.report("ReportLockError"),
+            Some(OrElse::Path(path)) => call(path),
+            Some(OrElse::Closure(closure)) => {
+                let closure = self.expression(closure);
+                let private = self.home.private(Span::mixed_site());
+                let returns = &self.function.returns;
+                quote_spanned!(Span::mixed_site()=> #private::or_else::<#returns, _>(error, #closure))
+            }
+        }
+    }
+
+    /// What becomes of `error` after the body was cut short: the lock was lost.
+    fn lost(&self) -> TokenStream {
+        match &self.args.or_else {
+            None => self.report("ReportLockError"),
+            // `return` as before the body: so a wrong type is one error, not two.
+            Some(OrElse::Path(path)) => {
+                let call = call(path);
+                quote_spanned!(Span::mixed_site()=> return #call)
+            }
+            Some(OrElse::Closure(_)) => self.report("ReportLostLock"),
+        }
+    }
+
+    fn report(&self, report: &str) -> TokenStream {
+        let report = self.through(report, "report");
+        quote_spanned!(Span::mixed_site()=> #report(error))
+    }
+
+    /// `<Ret as Trait>::method`, at the return type, since that is what lacks the impl.
+    fn through(&self, name: &str, method: &str) -> TokenStream {
+        let returns = &self.function.returns;
+        let span = type_span(returns).resolved_at(Span::mixed_site());
+        let private = self.home.private(span);
+        let (name, method) = (Ident::new(name, span), Ident::new(method, span));
+        quote_spanned!(span=> <#returns as #private::#name>::#method)
+    }
+
+    fn expression(&self, expr: &impl quote::ToTokens) -> TokenStream {
+        scope::rename_self(expr.to_token_stream(), self.function.receiver.as_ref())
+    }
+}
+
+/// `path(error)`; a wrong type is an error at the path.
+fn call(path: &ExprPath) -> TokenStream {
+    let span = path.span().resolved_at(Span::mixed_site());
+    let error = Ident::new("error", span);
+    quote_spanned!(span=> #path(#error))
+}
+
+fn braces(statements: TokenStream, span: Span) -> TokenStream {
+    let mut group = Group::new(Delimiter::Brace, statements);
+    group.set_span(span);
+    TokenTree::Group(group).into()
+}
+
+fn type_span(ty: &Type) -> Span {
+    ty.to_token_stream().into_iter().next().map_or_else(Span::call_site, |_| ty.span())
+}

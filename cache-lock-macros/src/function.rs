@@ -1,0 +1,253 @@
+//! The annotated function, taken apart for the expansion: its arguments, its body, what it returns.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens as _, quote_spanned};
+use syn::{
+    Attribute, FnArg, ItemFn, Meta, Pat, PatIdent, ReceiverKind, ReturnType, Stmt, Token, Type,
+    ext::IdentExt as _, spanned::Spanned as _,
+};
+
+use crate::{
+    args::Args,
+    boxed,
+    errors::Errors,
+    key::{self, Field},
+    pattern::{self, Binding},
+    signature,
+};
+
+pub(crate) struct Function {
+    /// With an empty body, and with signature and attributes as they will be emitted.
+    item: ItemFn,
+    boxed: bool,
+    /// Statements that stay in front of everything.
+    pub(crate) pin: Option<Stmt>,
+    /// Statements that move arguments out of the parameters, of those that do not move as a whole.
+    pub(crate) arguments: Vec<TokenStream>,
+    /// The names that move into the body.
+    pub(crate) bindings: Vec<Binding>,
+    /// Names that are in scope of the body as they are: reference parameters of a boxed body.
+    borrowed: Vec<Ident>,
+    /// What `self` is called where the lock is taken.
+    pub(crate) receiver: Option<Ident>,
+    /// A receiver that has to move into the body, to be dropped before the lock is released.
+    pub(crate) owned_receiver: Option<Token![self]>,
+    pub(crate) body: Vec<Stmt>,
+    /// `()` if the signature has none.
+    pub(crate) returns: Type,
+    /// The parameters with `#[lock_key]`, in order.
+    pub(crate) lock_keys: Vec<LockKeyParam>,
+}
+
+/// `#[lock_key(fields)]` on the parameter `name`.
+pub(crate) struct LockKeyParam {
+    pub(crate) name: Ident,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) span: Span,
+}
+
+impl Function {
+    /// Checks the function and takes it apart. `None` if there is no body to take a lock around.
+    pub(crate) fn new(mut item: ItemFn, args: &Args, errors: &mut Errors) -> Option<Self> {
+        let returns = signature::check(&item, args, errors)?;
+        let lock_keys = take_lock_keys(&mut item, args, errors);
+        let boxed = boxed::take(&mut item);
+        let mut function = Self {
+            boxed: boxed.is_some(),
+            pin: None,
+            arguments: Vec::new(),
+            bindings: Vec::new(),
+            borrowed: Vec::new(),
+            receiver: item.sig.receiver().map(|receiver| receiver.self_token.into()),
+            owned_receiver: None,
+            body: Vec::new(),
+            returns,
+            lock_keys,
+            item,
+        };
+        match boxed {
+            Some(boxed) => function.take_boxed(boxed),
+            None => function.take_async(),
+        }
+        Some(function)
+    }
+
+    /// Moves each parameter's pattern to where its argument can be moved on as a whole.
+    fn take_async(&mut self) {
+        self.body = std::mem::take(&mut self.item.block.stmts);
+        for (index, input) in self.item.sig.inputs.iter_mut().enumerate() {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    if !matches!(receiver.kind, ReceiverKind::Reference(..)) {
+                        self.owned_receiver = Some(receiver.self_token);
+                    }
+                }
+                FnArg::Typed(typed) => {
+                    self.bindings.extend(pattern::bindings(&typed.pat, &typed.attrs));
+                    // Fulfilled where the name moves into the body, and nowhere else.
+                    typed.attrs.retain(|attr| !attr.path().is_ident("expect"));
+                    let mut pat = (*typed.pat).clone();
+                    pattern::strip_mut(&mut pat);
+                    if pattern::binds_everything(&pat) {
+                        *typed.pat = pat;
+                    } else {
+                        let name = plain_name(index, &pat);
+                        *typed.pat = Pat::Ident(PatIdent {
+                            attrs: Vec::new(),
+                            by_ref: None,
+                            mutability: None,
+                            ident: name.clone(),
+                            subpat: None,
+                        });
+                        let attrs = &typed.attrs;
+                        let mutability =
+                            pattern::borrows_mutably(&pat).then_some(Token![mut](name.span()));
+                        // Two statements: what `_` leaves in the argument lives as long as the rest.
+                        self.arguments.push(quote_spanned! {Span::mixed_site()=>
+                            #(#attrs)* let #mutability #name = #name;
+                            #(#attrs)* let #pat = #name;
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Follows the arguments through the statements that async_trait put in front of the body.
+    fn take_boxed(&mut self, boxed: boxed::Boxed) {
+        self.pin = boxed.pin;
+        self.body = boxed.body;
+        for mut local in boxed.arguments {
+            let bindings = pattern::bindings(&local.pat, &local.attrs);
+            if let (Some(init), [binding]) = (&local.init, &bindings[..])
+                && matches!(&*init.expr, syn::Expr::Path(path) if path.path.is_ident("self"))
+            {
+                self.receiver = Some(binding.name.clone());
+            }
+            pattern::strip_mut(&mut local.pat);
+            self.arguments.push(local.to_token_stream());
+            self.bindings.extend(bindings);
+        }
+        for input in &self.item.sig.inputs {
+            if let FnArg::Typed(typed) = input
+                && let Pat::Ident(pat) = &*typed.pat
+                && !pat.ident.to_string().starts_with("__")
+                && !self.bindings.iter().any(|binding| binding.name == pat.ident)
+            {
+                self.borrowed.push(pat.ident.clone());
+            }
+        }
+    }
+
+    /// The parameter of that name, written without `r#`.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&Ident> {
+        self.parameters().find(|ident| ident.unraw() == name)
+    }
+
+    /// The names that a key may use, `self` aside.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = &Ident> {
+        let moved = self.bindings.iter().map(|binding| &binding.name);
+        moved.filter(|name| self.receiver.as_ref() != Some(name)).chain(&self.borrowed)
+    }
+
+    /// The function with `statements` for a body, which runs inside its future.
+    pub(crate) fn with_body(self, statements: TokenStream) -> TokenStream {
+        let Self { mut item, .. } = self;
+        if self.boxed {
+            boxed::put(&mut item, vec![Stmt::Expr(syn::Expr::Verbatim(statements), None)]);
+            return item.into_token_stream();
+        }
+        item.block.stmts = vec![Stmt::Expr(syn::Expr::Verbatim(statements), None)];
+        item.into_token_stream()
+    }
+
+    /// The braces of the body, which rustc underlines when the body lacks a value.
+    pub(crate) fn body_span(&self) -> Span {
+        self.item.block.brace_token.span.join()
+    }
+}
+
+/// A name for a parameter whose pattern moves into the body.
+fn plain_name(index: usize, pat: &Pat) -> Ident {
+    Ident::new(&format!("arg{index}"), pat.span().resolved_at(Span::mixed_site()))
+}
+
+/// Takes `#[lock_key]` off the parameters; nobody else knows it.
+pub(crate) fn strip_lock_keys(item: &mut ItemFn) -> Vec<(FnArg, Attribute)> {
+    let mut taken = Vec::new();
+    for input in &mut item.sig.inputs {
+        let attrs = match input {
+            FnArg::Receiver(receiver) => &mut receiver.attrs,
+            FnArg::Typed(typed) => &mut typed.attrs,
+        };
+        let found: Vec<_> = attrs.extract_if(.., |attr| is_lock_key(attr)).collect();
+        taken.extend(found.into_iter().map(|attr| (input.clone(), attr)));
+    }
+    taken
+}
+
+/// `#[lock_key]`, also by its path.
+pub(crate) fn is_lock_key(attr: &Attribute) -> bool {
+    attr.path().segments.last().is_some_and(|segment| segment.ident == "lock_key")
+}
+
+fn take_lock_keys(item: &mut ItemFn, args: &Args, errors: &mut Errors) -> Vec<LockKeyParam> {
+    let taken = strip_lock_keys(item);
+    if args.has_key()
+        && let Some((_, attr)) = taken.first()
+    {
+        errors.on(attr, "`#[lock_key]` and `key` both make the key; keep one of them");
+        return Vec::new();
+    }
+    taken.into_iter().filter_map(|(input, attr)| errors.ok(lock_key(&input, &attr))).collect()
+}
+
+fn lock_key(input: &FnArg, attr: &Attribute) -> syn::Result<LockKeyParam> {
+    let FnArg::Typed(typed) = input else {
+        return Err(syn::Error::new_spanned(
+            attr,
+            "`#[lock_key]` cannot be on `self`; use a field, as in `key = \"{self.id}\"`",
+        ));
+    };
+    let fields = match &attr.meta {
+        Meta::Path(_) => Vec::new(),
+        Meta::List(list) => key::parse_fields(list.tokens.clone()).map_err(|error| {
+            if list.tokens.is_empty() { syn::Error::new_spanned(attr, error) } else { error }
+        })?,
+        Meta::NameValue(_) => {
+            return Err(syn::Error::new_spanned(
+                attr,
+                "`#[lock_key]` takes no value; write `#[lock_key]` or `#[lock_key(field)]`",
+            ));
+        }
+    };
+    match &pattern::bindings(&typed.pat, &[])[..] {
+        [binding] => {
+            // At the field, if there is one: that is what may not exist.
+            let span = match &attr.meta {
+                Meta::List(list) => list.tokens.span().resolved_at(binding.name.span()),
+                _ => binding.name.span(),
+            };
+            Ok(LockKeyParam { name: binding.name.clone(), fields, span })
+        }
+        bindings => Err(syn::Error::new_spanned(
+            &typed.pat,
+            format!(
+                "`#[lock_key]` needs a pattern with exactly one name, and this one has {}; use `key = \"{{..}}\"`",
+                if bindings.is_empty() { "none".to_owned() } else { bindings.len().to_string() }
+            ),
+        )),
+    }
+}
+
+/// What the signature says that the function returns.
+pub(crate) fn written_return_type(item: &ItemFn) -> Type {
+    match &item.sig.output {
+        ReturnType::Type(_, ty) => (**ty).clone(),
+        // At the name, since there is no type to point at.
+        ReturnType::Default => {
+            let span = item.sig.ident.span();
+            Type::Verbatim(quote_spanned!(span=> ()))
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Key templates: `"{user.id}:{slot}"` taken apart into literal text and placeholders.
+
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::LitStr;
+
+/// A piece of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// Text of the template, `{{` and `}}` already read as braces.
+    Text(String),
+    /// The value of a parameter, or of a field of one.
+    Value(Place),
+}
+
+/// A parameter and the fields that lead from it to the value: `user.address.0`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Without `r#`.
+    pub(crate) root: String,
+    pub(crate) fields: Vec<Field>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Field {
+    Named(String),
+    Index(u32),
+}
+
+impl Field {
+    /// The field as tokens at `span`. A name that is a keyword comes out raw.
+    pub(crate) fn to_tokens(&self, span: Span) -> TokenStream {
+        match self {
+            Field::Named(name) => ident(name, span).into_token_stream(),
+            Field::Index(index) => {
+                let mut index = Literal::u32_unsuffixed(*index);
+                index.set_span(span);
+                quote!(#index)
+            }
+        }
+    }
+}
+
+/// `name` as an identifier, raw where it must be.
+pub(crate) fn ident(name: &str, span: Span) -> Ident {
+    match name {
+        "self" | "Self" | "super" | "crate" => Ident::new(name, span),
+        _ if syn::parse_str::<Ident>(name).is_ok() => Ident::new(name, span),
+        _ => Ident::new_raw(name, span),
+    }
+}
+
+/// Reads a template: what can be read of it, and an error for every mistake.
+pub(crate) fn parse_template(template: &str) -> (Vec<Segment>, Vec<String>) {
+    let mut segments = Vec::new();
+    let mut errors = Vec::new();
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some(at) = rest.find(['{', '}']) {
+        let brace = &rest[at..=at];
+        text.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix(brace) {
+            text.push_str(brace);
+            rest = after;
+        } else if brace == "}" {
+            errors.push("unmatched `}`; write `}}` for a literal brace".to_owned());
+        } else {
+            // A brace inside a placeholder means that the placeholder was never closed.
+            let Some(close) = rest.find(['{', '}']).filter(|&i| rest[i..].starts_with('}')) else {
+                errors.push(format!(
+                    "unclosed `{{` before `{}`; close the placeholder with `}}`, or write `{{{{` for a literal brace",
+                    rest.split(['{', '}']).next().unwrap_or_default()
+                ));
+                continue;
+            };
+            let inner = &rest[..close];
+            rest = &rest[close + 1..];
+            match parse_placeholder(inner) {
+                Ok(place) => {
+                    if text.is_empty()
+                        && let Some(Segment::Value(before)) = segments.last()
+                    {
+                        errors.push(adjacent(before, &place));
+                    }
+                    if !text.is_empty() {
+                        segments.push(Segment::Text(std::mem::take(&mut text)));
+                    }
+                    segments.push(Segment::Value(place));
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+    }
+    text.push_str(rest);
+    if !text.is_empty() {
+        segments.push(Segment::Text(text));
+    }
+    (segments, errors)
+}
+
+fn adjacent(a: &Place, b: &Place) -> String {
+    format!(
+        "adjacent placeholders `{{{a}}}{{{b}}}`: different values could give one key; put a separator between them, such as `{{{a}}}:{{{b}}}`"
+    )
+}
+
+fn parse_placeholder(inner: &str) -> Result<Place, String> {
+    if inner.trim().is_empty() {
+        return Err(
+            "empty placeholder `{}`; write the name of a parameter in it, or `{{}}` for literal braces"
+                .to_owned(),
+        );
+    }
+    // `a::b` is a path, not a format specifier.
+    let unpathed = inner.replace("::", "");
+    if let Some((name, _)) = inner.split_once(':').filter(|_| unpathed.contains(':')) {
+        return Err(format!(
+            "format specifiers are not allowed in a key template; write `{{{}}}`",
+            name.trim()
+        ));
+    }
+    parse_place(inner).ok_or_else(|| {
+        format!(
+            "`{{{inner}}}` is not a parameter or a field path; only `{{name}}` and `{{name.field}}` are allowed in a key template"
+        )
+    })
+}
+
+/// Reads `name`, `name.field`, `name.0`.
+fn parse_place(text: &str) -> Option<Place> {
+    let mut parts = text.split('.');
+    let root = parse_name(parts.next()?)?;
+    let fields = parts.map(parse_field).collect::<Option<_>>()?;
+    Some(Place { root, fields })
+}
+
+/// The fields of `#[lock_key(address.0.street)]`, or the error to report there.
+pub(crate) fn parse_fields(tokens: TokenStream) -> syn::Result<Vec<Field>> {
+    let expected = "expected a field, such as `#[lock_key(id)]` or `#[lock_key(address.city)]`";
+    // Through text, since `0.1` lexes as one float; spaces are no part of a field path.
+    let text: String = tokens.to_string().split_whitespace().collect();
+    if text.is_empty() {
+        return Err(syn::Error::new(Span::call_site(), expected));
+    }
+    text.split('.')
+        .map(parse_field)
+        .collect::<Option<_>>()
+        .ok_or_else(|| syn::Error::new_spanned(tokens, expected))
+}
+
+fn parse_field(text: &str) -> Option<Field> {
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        // `01` is no index.
+        let index: u32 = text.parse().ok()?;
+        return (index.to_string() == text).then_some(Field::Index(index));
+    }
+    parse_name(text).filter(|name| name != "self").map(Field::Named)
+}
+
+/// A name without its `r#`, if `text` is one.
+fn parse_name(text: &str) -> Option<String> {
+    let name = text.strip_prefix("r#").unwrap_or(text);
+    let mut chars = name.chars();
+    let starts_well = chars.next().is_some_and(|c| c == '_' || c.is_alphabetic());
+    if name == "_" || !starts_well || !chars.all(|c| c == '_' || c.is_alphanumeric()) {
+        return None;
+    }
+    // Keywords are allowed: `{type}` is the parameter `r#type`.
+    let tokens = syn::parse_str::<Ident>(&format!("r#{name}"));
+    (name == "self" || tokens.is_ok()).then(|| name.to_owned())
+}
+
+/// Names of the template that have a literal brace in a place where only constants belong.
+pub(crate) fn has_braces(prefix: &LitStr) -> bool {
+    prefix.value().contains(['{', '}'])
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.root)?;
+        for field in &self.fields {
+            match field {
+                Field::Named(name) => write!(f, ".{name}")?,
+                Field::Index(index) => write!(f, ".{index}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Field, Place, Segment, parse_fields, parse_template};
+
+    fn text(text: &str) -> Segment {
+        Segment::Text(text.to_owned())
+    }
+
+    fn value(root: &str, fields: &[&str]) -> Segment {
+        let fields = fields
+            .iter()
+            .map(|field| match field.parse() {
+                Ok(index) => Field::Index(index),
+                Err(_) => Field::Named((*field).to_owned()),
+            })
+            .collect();
+        Segment::Value(Place { root: root.to_owned(), fields })
+    }
+
+    fn segments(template: &str) -> Vec<Segment> {
+        let (segments, errors) = parse_template(template);
+        assert_eq!(errors, [""; 0], "{template}");
+        segments
+    }
+
+    #[test]
+    fn placeholders_and_text() {
+        assert_eq!(segments(""), Vec::new());
+        assert_eq!(segments("all"), [text("all")]);
+        assert_eq!(segments("{id}"), [value("id", &[])]);
+        assert_eq!(
+            segments("room:{id}/{day}!"),
+            [text("room:"), value("id", &[]), text("/"), value("day", &[]), text("!")]
+        );
+    }
+
+    #[test]
+    fn fields_and_indices() {
+        assert_eq!(segments("{self.tenant}"), [value("self", &["tenant"])]);
+        assert_eq!(segments("{pair.0}"), [value("pair", &["0"])]);
+        assert_eq!(segments("{a.0.1.b}"), [value("a", &["0", "1", "b"])]);
+        assert_eq!(segments("{größe}"), [value("größe", &[])]);
+    }
+
+    #[test]
+    fn keywords_are_raw_parameters() {
+        assert_eq!(segments("{type}"), [value("type", &[])]);
+        assert_eq!(segments("{r#type}"), [value("type", &[])]);
+        assert_eq!(segments("{a.r#type}"), [value("a", &["type"])]);
+    }
+
+    #[test]
+    fn literal_text_survives() {
+        assert_eq!(segments("{{id}}"), [text("{id}")]);
+        assert_eq!(segments("{{{id}}}"), [text("{"), value("id", &[]), text("}")]);
+        assert_eq!(segments("a#b%c::d"), [text("a#b%c::d")]);
+    }
+
+    #[test]
+    fn mistakes() {
+        for (template, expected) in [
+            ("{a}{b}", "adjacent placeholders `{a}{b}`"),
+            ("{", "unclosed `{`"),
+            ("{id", "unclosed `{`"),
+            ("{a{b}", "unclosed `{` before `a`"),
+            ("}", "unmatched `}`"),
+            ("{id}}", "unmatched `}`"),
+            ("{}", "empty placeholder `{}`"),
+            ("{ }", "empty placeholder `{}`"),
+            ("{id:?}", "format specifiers are not allowed in a key template; write `{id}`"),
+            ("{id:>5}", "format specifiers are not allowed in a key template; write `{id}`"),
+            ("{:?}", "format specifiers are not allowed"),
+            ("{a::B}", "`{a::B}` is not a parameter or a field path"),
+            ("{id.to_string()}", "`{id.to_string()}` is not a parameter or a field path"),
+            ("{0}", "`{0}` is not a parameter"),
+            ("{ id }", "`{ id }` is not a parameter"),
+            ("{a.}", "`{a.}` is not a parameter"),
+            ("{a.01}", "`{a.01}` is not a parameter"),
+            ("{_}", "`{_}` is not a parameter"),
+            ("{a.self}", "`{a.self}` is not a parameter"),
+            ("{*a}", "`{*a}` is not a parameter"),
+        ] {
+            let (_, errors) = parse_template(template);
+            assert_eq!(errors.len(), 1, "{template}: {errors:?}");
+            assert!(errors[0].starts_with(expected), "{template}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn every_mistake_of_a_template_is_reported() {
+        assert_eq!(parse_template("{}:{a:?}:{b c}:}").1.len(), 4);
+    }
+
+    #[test]
+    fn fields_of_the_parameter_attribute() {
+        let parse = |text: &str| parse_fields(text.parse().expect("tokens"));
+        assert_eq!(parse("id").expect("a field"), [Field::Named("id".to_owned())]);
+        assert_eq!(parse("0.1").expect("fields"), [Field::Index(0), Field::Index(1)]);
+        assert_eq!(
+            parse("address.city").expect("fields"),
+            [Field::Named("address".to_owned()), Field::Named("city".to_owned())]
+        );
+        for text in ["", "id()", "a b.c()", "\"id\"", "a,b", "1x"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

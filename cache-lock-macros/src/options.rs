@@ -1,0 +1,162 @@
+//! The options of the lock as tokens: constants, whose limits are checked as early as possible.
+
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{ToTokens as _, quote_spanned};
+use syn::{ExprPath, spanned::Spanned as _};
+
+use crate::{
+    args::{Args, OnLost, Time},
+    home::Home,
+};
+
+/// The `LockOptions` of the arguments that are written; the others are the manager's.
+pub(crate) fn options(args: &Args, home: &Home) -> TokenStream {
+    let site = Span::mixed_site();
+    let home_path = home.at(site);
+    let mut setters = TokenStream::new();
+    let mut set = |setter: &str, value: TokenStream| {
+        let setter = Ident::new(setter, site);
+        setters.extend(quote_spanned!(site=> .#setter(#value)));
+    };
+    if args.timeout.is_none() && args.skip_if_locked.is_some() {
+        set("timeout", quote_spanned!(site=> ::core::time::Duration::ZERO));
+    }
+    let mut check = Check::Done;
+    for duration in durations(args, home) {
+        set(duration.name, duration.value);
+        check = check.max(duration.check);
+    }
+    if let Some(renew) = &args.renew {
+        set("renew", renew.to_token_stream());
+    }
+    if let Some(on_lost) = args.on_lost {
+        let variant = match on_lost {
+            OnLost::Cancel => "Cancel",
+            OnLost::Finish => "Finish",
+        };
+        let variant = Ident::new(variant, site);
+        set("on_lost", quote_spanned!(site=> #home_path::OnLost::#variant));
+    }
+    let options = quote_spanned!(site=> #home_path::LockOptions::new() #setters);
+    // Either way a constant, which takes no room in the future.
+    if check == Check::Early {
+        quote_spanned! {site=>
+            {
+                const __OPTIONS: #home_path::LockOptions = #options;
+                &__OPTIONS
+            }
+        }
+    } else {
+        quote_spanned!(site=> &const { #options })
+    }
+}
+
+/// The durations that are written, with the checks of those that only rustc can read.
+fn durations(args: &Args, home: &Home) -> Vec<Duration> {
+    let Args { timeout, expire, max_hold, .. } = args;
+    let mut durations = Vec::new();
+    let mut push = |name, value, times: &[&Time]| {
+        durations.push(Duration { name, value, check: Check::of(times) });
+    };
+    if let Some(timeout) = timeout {
+        push("timeout", duration(timeout), &[timeout]);
+    }
+    if let Some(expire) = expire {
+        push("expire", checked("check_expire", expire, &[], home), &[expire]);
+    }
+    match (max_hold, expire) {
+        (Some(max_hold), Some(expire)) => {
+            push(
+                "max_hold",
+                checked("check_max_hold", max_hold, &[expire], home),
+                &[max_hold, expire],
+            );
+        }
+        (Some(max_hold), None) => push("max_hold", duration(max_hold), &[max_hold]),
+        (None, _) => {}
+    }
+    durations
+}
+
+/// `duration` through a check of its limits. Those of literals have been checked already.
+fn checked(check: &str, time: &Time, others: &[&Time], home: &Home) -> TokenStream {
+    let value = duration(time);
+    let path = others.iter().copied().chain([time]).find_map(|time| match time {
+        Time::Const(path) => Some(path),
+        Time::Millis(..) => None,
+    });
+    let Some(path) = path else { return value };
+    let span = path.span().resolved_at(Span::mixed_site());
+    let others = others.iter().copied().map(duration);
+    let private = home.private(span);
+    let check = Ident::new(check, span);
+    quote_spanned!(span=> #private::#check(#value #(, #others)*))
+}
+
+/// A prefix that is a constant, checked not to be empty.
+pub(crate) fn prefix(path: &ExprPath, home: &Home) -> TokenStream {
+    let site = Span::mixed_site();
+    let span = path.span().resolved_at(site);
+    let private = home.private(span);
+    let checked = quote_spanned!(span=> #private::check_prefix(#path));
+    if may_be_generic(path) {
+        return quote_spanned!(site=> const { #checked });
+    }
+    quote_spanned! {site=>
+        {
+            const __PREFIX: &str = #checked;
+            __PREFIX
+        }
+    }
+}
+
+/// A duration among the options.
+struct Duration {
+    name: &'static str,
+    value: TokenStream,
+    check: Check,
+}
+
+/// Where the limits of a duration are checked, from the best place to the worst.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Check {
+    /// Here: a literal.
+    Done,
+    /// In a `const` item, when the function is checked.
+    Early,
+    /// In `const { .. }`, when the function is compiled. Only there a constant can depend on the
+    /// generic parameters around it.
+    Late,
+}
+
+impl Check {
+    fn of(times: &[&Time]) -> Self {
+        let check = |time: &&Time| match time {
+            Time::Const(path) if may_be_generic(path) => Self::Late,
+            Time::Const(_) => Self::Early,
+            Time::Millis(..) => Self::Done,
+        };
+        times.iter().map(check).max().unwrap_or(Self::Done)
+    }
+}
+
+fn duration(time: &Time) -> TokenStream {
+    match time {
+        Time::Millis(millis, span) => {
+            let mut millis = Literal::u64_unsuffixed(*millis);
+            millis.set_span(*span);
+            quote_spanned!(Span::mixed_site()=> ::core::time::Duration::from_millis(#millis))
+        }
+        Time::Const(path) => path.to_token_stream(),
+    }
+}
+
+/// Whether a constant may depend on a generic parameter of the function or of its `impl`, which the
+/// attribute does not see: `Self::LEASE`, `T::LEASE`, `<T as Timed>::LEASE`.
+fn may_be_generic(path: &ExprPath) -> bool {
+    let segments = &path.path.segments;
+    path.qself.is_some()
+        || path.path.leading_colon.is_none()
+            && segments.len() > 1
+            && segments[0].ident.to_string().starts_with(char::is_uppercase)
+}

@@ -1,0 +1,98 @@
+impl Store for Postgres {
+    fn put<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        __arg1: Row,
+        key: &'life1 str,
+        mut amount: u32,
+    ) -> ::core::pin::Pin<
+        Box<
+            dyn ::core::future::Future<
+                Output = Result<(), Error>,
+            > + ::core::marker::Send + 'async_trait,
+        >,
+    >
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(async move {
+            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                Result<(), Error>,
+            > {
+                #[allow(unreachable_code)] return __ret;
+            }
+            let guard;
+            let outcome = {
+                let __self = self;
+                let Row { id, .. } = {
+                    let __arg1 = __arg1;
+                    __arg1
+                };
+                let amount = amount;
+                let key = ::cache_lock::LockKey::new("row")
+                    .text(":")
+                    .value(&__self.table, ":")
+                    .text(":")
+                    .value(&id, ":")
+                    .text(":")
+                    .value(&key, "");
+                let options = &const { ::cache_lock::LockOptions::new() };
+                guard = match ::cache_lock::private::acquire(
+                        ::cache_lock::private::manager(),
+                        key,
+                        options,
+                    )
+                    .await
+                {
+                    ::core::result::Result::Ok(guard) => guard,
+                    ::core::result::Result::Err(error) => {
+                        return <Result<
+                            (),
+                            Error,
+                        > as ::cache_lock::private::ReportLockError>::report(error);
+                    }
+                };
+                let body = async move {
+                    #[allow(
+                        clippy::used_underscore_binding,
+                        clippy::no_effect_underscore_binding
+                    )]
+                    let __self = __self;
+                    let _ = &__self;
+                    let id = id;
+                    let _ = &id;
+                    let mut amount = amount;
+                    {
+                        #[allow(
+                            unreachable_code,
+                            clippy::diverging_sub_expression,
+                            clippy::empty_loop
+                        )]
+                        if false {
+                            let returned: Result<(), Error> = loop {};
+                            return returned;
+                        }
+                        let __ret: Result<(), Error> = {
+                            amount += 1;
+                            __self.write(id, key, amount).await
+                        };
+                        #[allow(unreachable_code)] __ret
+                    }
+                };
+                let body = ::core::pin::pin!(body);
+                ::cache_lock::private::hold(&guard, body).await
+            };
+            ::cache_lock::private::release(guard).await;
+            match outcome {
+                ::core::result::Result::Ok(value) => value,
+                ::core::result::Result::Err(error) => {
+                    <Result<
+                        (),
+                        Error,
+                    > as ::cache_lock::private::ReportLockError>::report(error)
+                }
+            }
+        })
+    }
+}

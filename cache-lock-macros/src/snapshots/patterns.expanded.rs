@@ -1,0 +1,70 @@
+async fn cancel(
+    Path((id, attempts)): Path<(u64, u32)>,
+    arg1: Query<Filter>,
+    arg2: Permit,
+    #[cfg(feature = "audit")]
+    audit: Audit,
+) -> Result<impl IntoResponse, AppError> {
+    let guard;
+    let outcome = {
+        let arg1 = arg1;
+        let Query(Filter { r#type, .. }) = arg1;
+        let arg2 = arg2;
+        let _ = arg2;
+        let key = ::cache_lock::LockKey::new("order")
+            .text(":")
+            .value(&id, ":")
+            .text(":")
+            .value(&r#type, "");
+        let options = &const { ::cache_lock::LockOptions::new() };
+        guard = match ::cache_lock::private::acquire(
+                ::cache_lock::private::manager(),
+                key,
+                options,
+            )
+            .await
+        {
+            ::core::result::Result::Ok(guard) => guard,
+            ::core::result::Result::Err(error) => {
+                return <Result<
+                    _,
+                    AppError,
+                > as ::cache_lock::private::ReportLockError>::report(error);
+            }
+        };
+        let body = async move {
+            let id = id;
+            let _ = &id;
+            let mut attempts = attempts;
+            let r#type = r#type;
+            let _ = &r#type;
+            #[cfg(feature = "audit")]
+            let audit = audit;
+            {
+                #[allow(
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop
+                )]
+                if false {
+                    let returned: Result<_, AppError> = loop {};
+                    return returned;
+                }
+                attempts += 1;
+                orders::cancel(id, attempts).await
+            }
+        };
+        let body = ::core::pin::pin!(body);
+        ::cache_lock::private::hold(&guard, body).await
+    };
+    ::cache_lock::private::release(guard).await;
+    match outcome {
+        ::core::result::Result::Ok(value) => value,
+        ::core::result::Result::Err(error) => {
+            <Result<
+                _,
+                AppError,
+            > as ::cache_lock::private::ReportLockError>::report(error)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A flash sale over MongoDB, guarded by `cache-lock`: many buyers at once, few pieces.
+//!
+//! [`shop`] is what there is to see: the same purchase without a lock, under a lock, under a
+//! lock with fenced writes, and as one conditional update. The rest lets buyers loose on it
+//! ([`buyers`]), counts what was sold ([`audit`]) and says so ([`report`]).
+
+pub mod audit;
+pub mod buyers;
+pub mod cli;
+pub mod inventory;
+pub mod latency;
+pub mod model;
+pub mod plot;
+mod redis_stats;
+pub mod report;
+pub mod run;
+mod services;
+pub mod shop;
+pub mod url;
+pub mod worker;
+
+use cache_lock::LockError;
+
+use crate::inventory::InventoryError;
+use crate::shop::PurchaseError;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The arguments do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// A server that was asked for cannot be used.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The lock manager could not be set up.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The inventory cannot be read or written, so nothing is known about the sale.
+    #[error("the inventory failed: {0}")]
+    Inventory(#[from] InventoryError),
+    /// What was left half done could not be completed.
+    #[error("an item cannot be settled: {0}")]
+    Settle(#[from] PurchaseError),
+    /// A worker process cannot be started or talked to.
+    #[error("a worker process failed: {0}")]
+    Worker(#[source] std::io::Error),
+    /// JSON that cannot be written, or a message between processes that cannot be read.
+    #[error("JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The picture cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Plot {
+        /// Where it was to go.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,327 @@
+//! What a run found, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::audit::Audit;
+use crate::buyers::{Answer, Outcome, STALLED_BUYER};
+use crate::cli::Mode;
+use crate::latency::{Waits, human};
+
+/// What became of the buyer who froze.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stall {
+    /// Its late write was refused.
+    Refused,
+    /// Its late write was accepted.
+    Wrote,
+    /// It did not get as far.
+    NeverWrote(String),
+}
+
+/// What a mode's run found.
+#[derive(Debug, Clone)]
+pub struct ModeReport {
+    /// The mode.
+    pub mode: Mode,
+    /// What items and orders say.
+    pub audit: Audit,
+    /// Buyers who were told that nothing is left.
+    pub turned_away: usize,
+    /// Buyers who were told neither.
+    pub errors: usize,
+    /// What those were told, and how many of them.
+    pub reasons: BTreeMap<String, usize>,
+    /// From the opening of the doors to the last answer.
+    pub wall: Duration,
+    /// Buyers who got an answer, per second.
+    pub throughput: f64,
+    /// How long they waited for it.
+    pub waits: Waits,
+    /// Commands that clients sent to Redis, per buyer.
+    pub redis_commands: Option<f64>,
+    /// What became of the buyer who froze, if one was to.
+    pub stall: Option<Stall>,
+}
+
+impl ModeReport {
+    /// Puts together what `buyers` buyers were told and what the audit found.
+    #[must_use]
+    pub fn new(
+        mode: Mode,
+        buyers: u32,
+        stall: bool,
+        answers: &[Answer],
+        audit: Audit,
+        wall: Duration,
+        redis_commands: Option<u64>,
+    ) -> Self {
+        let (mut bought, mut turned_away) = (0, 0);
+        let mut reasons = BTreeMap::new();
+        for answer in answers {
+            match &answer.outcome {
+                Outcome::Bought => bought += 1,
+                Outcome::SoldOut => turned_away += 1,
+                Outcome::Refused(reason) | Outcome::Failed(reason) => {
+                    *reasons.entry(reason.clone()).or_default() += 1;
+                }
+            }
+        }
+        let unanswered = buyers as usize - answers.len();
+        if unanswered > 0 {
+            reasons.insert("the buyer's process died".to_owned(), unanswered);
+        }
+        let frozen = answers.iter().find(|answer| answer.buyer == STALLED_BUYER);
+        Self {
+            mode,
+            audit,
+            turned_away,
+            errors: buyers as usize - bought - turned_away,
+            reasons,
+            wall,
+            throughput: answers.len() as f64 / wall.as_secs_f64().max(1e-6),
+            waits: Waits::new(answers.iter().map(|answer| answer.wait_us)),
+            redis_commands: redis_commands.map(|commands| commands as f64 / f64::from(buyers)),
+            stall: (stall && mode.takes_lock()).then(|| match frozen.map(|a| &a.outcome) {
+                Some(Outcome::Refused(_)) => Stall::Refused,
+                Some(Outcome::Bought) => Stall::Wrote,
+                Some(Outcome::SoldOut) => Stall::NeverWrote("it found nothing left".to_owned()),
+                Some(Outcome::Failed(reason)) => Stall::NeverWrote(reason.clone()),
+                None => Stall::NeverWrote("its process died".to_owned()),
+            }),
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.audit.oversold == 0 && self.audit.lost == 0
+    }
+
+    /// What the mode does not promise: nothing is safe without exclusion, and a lock alone is
+    /// not safe once its lease has ended.
+    fn damage_is_expected(&self) -> bool {
+        self.mode == Mode::Naive || (self.mode == Mode::Lock && self.stall.is_some())
+    }
+
+    /// What is wrong with this mode, in words.
+    fn failure(&self) -> Option<String> {
+        let name = self.mode.name();
+        if !self.is_sound() && !self.damage_is_expected() {
+            let Audit { oversold, lost, .. } = self.audit;
+            return Some(format!("{name} oversold {oversold} and lost {lost}"));
+        }
+        match &self.stall {
+            Some(Stall::Wrote) if self.mode == Mode::Fenced => {
+                Some(format!("{name} accepted the stale write"))
+            }
+            Some(Stall::NeverWrote(reason)) => Some(format!(
+                "{name} was not put to the test: the frozen buyer wrote nothing ({reason})"
+            )),
+            _ => None,
+        }
+    }
+
+    fn note(&self) -> Option<String> {
+        let name = self.mode.name();
+        let text = match (&self.stall, self.mode) {
+            (Some(Stall::Wrote), Mode::Lock) if !self.is_sound() => format!(
+                "{name}: one buyer slept through the end of its lease and wrote over what others \
+                 had sold; this damage is expected, a lock alone cannot prevent it"
+            ),
+            (Some(Stall::Refused), _) => format!(
+                "{name}: one buyer slept through the end of its lease, and its late write was \
+                 refused"
+            ),
+            (_, Mode::Naive) if self.is_sound() => {
+                format!(
+                    "{name}: sold nothing twice this time, so this run proves little; raise --think"
+                )
+            }
+            _ => return None,
+        };
+        Some(text)
+    }
+}
+
+/// What all the modes' runs found.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// In the order in which they ran.
+    pub modes: Vec<ModeReport>,
+}
+
+/// A mode in the JSON output.
+#[derive(Serialize)]
+struct JsonMode {
+    mode: Mode,
+    sold: i64,
+    left: i64,
+    oversold: i64,
+    turned_away: usize,
+    errors: usize,
+    wall_ms: f64,
+    throughput: f64,
+    p50_ms: f64,
+    p95_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+    redis_commands_per_purchase: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct JsonReport {
+    modes: Vec<JsonMode>,
+    ok: bool,
+}
+
+impl Report {
+    /// Whether every mode kept what it promises.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.modes.iter().all(|mode| mode.failure().is_none())
+    }
+
+    /// One JSON object.
+    ///
+    /// # Errors
+    /// None that numbers can cause; the signature is that of serde_json.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let modes = self.modes.iter().map(|mode| JsonMode {
+            mode: mode.mode,
+            sold: mode.audit.sold,
+            left: mode.audit.left,
+            oversold: mode.audit.oversold,
+            turned_away: mode.turned_away,
+            errors: mode.errors,
+            wall_ms: rounded(mode.wall.as_secs_f64() * 1e3),
+            throughput: rounded(mode.throughput),
+            p50_ms: ms(mode.waits.quantile_us(0.50)),
+            p95_ms: ms(mode.waits.quantile_us(0.95)),
+            p99_ms: ms(mode.waits.quantile_us(0.99)),
+            max_ms: ms(mode.waits.max_us()),
+            redis_commands_per_purchase: mode.redis_commands.map(rounded),
+        });
+        serde_json::to_string(&JsonReport { modes: modes.collect(), ok: self.is_ok() })
+    }
+
+    /// Table, distributions, remarks and verdict.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = self.table();
+        for mode in self.modes.iter().filter(|mode| !mode.waits.is_empty()) {
+            text += &format!("\nWaits of {}\n{}", mode.mode.name(), mode.waits.bars());
+        }
+        text += "\n";
+        for mode in &self.modes {
+            if let Some(note) = mode.note() {
+                text += &format!("{note}.\n");
+            }
+            for (reason, times) in &mode.reasons {
+                text += &format!("{}: {times} x {reason}.\n", mode.mode.name());
+            }
+        }
+        text + &self.verdict() + "\n"
+    }
+
+    fn table(&self) -> String {
+        let head = [
+            "mode",
+            "sold",
+            "left",
+            "oversold",
+            "lost",
+            "turned away",
+            "errors",
+            "wall",
+            "buyers/s",
+            "p50",
+            "p95",
+            "p99",
+            "max",
+            "Redis/buyer",
+        ];
+        let mut rows = vec![head.map(str::to_owned)];
+        rows.extend(self.modes.iter().map(|mode| {
+            let mark = if mode.damage_is_expected() && !mode.is_sound() { " *" } else { "" };
+            let quantile = |quantile| human(mode.waits.quantile_us(quantile));
+            [
+                format!("{}{mark}", mode.mode.name()),
+                mode.audit.sold.to_string(),
+                mode.audit.left.to_string(),
+                mode.audit.oversold.to_string(),
+                mode.audit.lost.to_string(),
+                mode.turned_away.to_string(),
+                mode.errors.to_string(),
+                human(mode.wall.as_micros().try_into().unwrap_or(u64::MAX)),
+                format!("{:.0}", mode.throughput),
+                quantile(0.50),
+                quantile(0.95),
+                quantile(0.99),
+                human(mode.waits.max_us()),
+                mode.redis_commands.map_or("-".to_owned(), |number| format!("{number:.2}")),
+            ]
+        }));
+        let mut text = aligned(&rows);
+        if self.modes.iter().any(|mode| mode.damage_is_expected() && !mode.is_sound()) {
+            text += "* expected: nothing in this mode prevents it\n";
+        }
+        text
+    }
+
+    fn verdict(&self) -> String {
+        let failures: Vec<_> = self.modes.iter().filter_map(ModeReport::failure).collect();
+        if !failures.is_empty() {
+            return format!("FAILED: {}.", failures.join("; "));
+        }
+        let names = |sound: bool| {
+            let names: Vec<_> = self
+                .modes
+                .iter()
+                .filter(|mode| mode.is_sound() == sound)
+                .map(|mode| mode.mode.name())
+                .collect();
+            names.join(", ")
+        };
+        let (sound, unsound) = (names(true), names(false));
+        match (sound.is_empty(), unsound.is_empty()) {
+            (false, true) => format!("OK: an order for every piece sold in {sound}."),
+            (true, _) => format!("OK: orders and stock disagree in {unsound}, as expected."),
+            (false, false) => format!(
+                "OK: an order for every piece sold in {sound}; orders and stock disagree in \
+                 {unsound}, as expected."
+            ),
+        }
+    }
+}
+
+/// Columns as wide as their widest cell; names to the left, numbers to the right.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<_> = row
+            .iter()
+            .zip(widths)
+            .enumerate()
+            .map(|(column, (cell, width))| match column {
+                0 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            })
+            .collect();
+        text += &format!("{}\n", cells.join("  "));
+    }
+    text
+}
+
+fn ms(us: u64) -> f64 {
+    us as f64 / 1e3
+}
+
+/// Three decimals.
+fn rounded(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}

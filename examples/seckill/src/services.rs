@@ -1,0 +1,74 @@
+//! The servers behind a run.
+
+use std::time::Duration;
+
+use cache_lock::{LockError, LockManager};
+use mongodb::Client;
+use mongodb::bson::doc;
+use mongodb::error::ErrorKind;
+use mongodb::options::ClientOptions;
+
+use crate::Error;
+use crate::inventory::MongoInventory;
+use crate::url::ServerUrl;
+
+/// A server that has not answered by now is taken for unreachable.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Locks on the Redis server at `url`.
+pub(crate) async fn locks_on(url: &ServerUrl) -> Result<LockManager, Error> {
+    let reason = match tokio::time::timeout(PATIENCE, LockManager::connect(url.secret())).await {
+        Ok(Ok(locks)) => return Ok(locks),
+        // It names the server too; here it is named as it was written.
+        Ok(Err(LockError::Connect { source, .. })) => source.to_string(),
+        Ok(Err(error)) => return Err(error.into()),
+        Err(_) => no_answer(),
+    };
+    Err(unreachable("Redis", url, &reason))
+}
+
+/// A MongoDB server that has answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Mongo {
+    client: Client,
+    pub(crate) version: String,
+}
+
+impl Mongo {
+    pub(crate) fn inventory(&self, database: &str) -> MongoInventory {
+        MongoInventory::new(&self.client, database)
+    }
+}
+
+/// The MongoDB server at `url`.
+pub(crate) async fn mongodb_at(url: &ServerUrl) -> Result<Mongo, Error> {
+    let reason = match tokio::time::timeout(PATIENCE, connect(url.secret())).await {
+        Ok(Ok(mongo)) => return Ok(mongo),
+        Ok(Err(error)) => match *error.kind {
+            // The driver lists its whole view of the deployment.
+            ErrorKind::ServerSelection { .. } => "no server could be reached".to_owned(),
+            kind => kind.to_string(),
+        },
+        Err(_) => no_answer(),
+    };
+    Err(unreachable("MongoDB", url, &reason))
+}
+
+async fn connect(url: &str) -> mongodb::error::Result<Mongo> {
+    let mut options = ClientOptions::parse(url).await?;
+    options.server_selection_timeout = Some(PATIENCE - Duration::from_secs(1));
+    let client = Client::with_options(options.clone())?;
+    let about = client.database("admin").run_command(doc! { "buildInfo": 1 }).await?;
+    // From here on a fail-over is worth waiting for.
+    options.server_selection_timeout = None;
+    let client = Client::with_options(options)?;
+    Ok(Mongo { client, version: about.get_str("version").unwrap_or("?").to_owned() })
+}
+
+fn no_answer() -> String {
+    format!("no answer within {PATIENCE:?}")
+}
+
+fn unreachable(what: &str, url: &ServerUrl, reason: &str) -> Error {
+    Error::Unreachable(format!("{what} at {url} cannot be used: {reason}"))
+}

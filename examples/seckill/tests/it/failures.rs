@@ -1,0 +1,90 @@
+//! What is wrong with a call is said in one sentence, with exit code 2.
+
+use std::net::TcpListener;
+
+use crate::command::{Output, seckill};
+
+#[track_caller]
+fn assert_one_sentence(output: &Output, parts: &[&str]) {
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert_eq!(output.stdout, "", "no report, and no run on anything else");
+    assert_eq!(output.stderr.lines().count(), 1, "{output:?}");
+    for part in parts {
+        assert!(output.stderr.contains(part), "{part:?} is missing: {output:?}");
+    }
+    assert!(!output.stderr.contains("hush"), "the password is shown: {output:?}");
+}
+
+/// An address where nobody listens, and one where somebody does who says nothing.
+fn dead_and_silent() -> (String, TcpListener) {
+    let dead = TcpListener::bind("127.0.0.1:0").expect("some port is free");
+    let dead = dead.local_addr().expect("it is bound").to_string();
+    (dead, TcpListener::bind("127.0.0.1:0").expect("some port is free"))
+}
+
+#[test]
+fn an_unreachable_redis_is_named_without_its_password() {
+    let (dead, silent) = dead_and_silent();
+    let silent_address = silent.local_addr().expect("it is bound").to_string();
+    for address in [dead, silent_address] {
+        let url = format!("redis://ann:hush@{address}/1");
+        let shown = format!("redis://ann@{address}/1");
+        assert_one_sentence(&seckill(&["--redis", &url]), &["Redis", &shown]);
+        assert_one_sentence(&seckill(&["--redis", &url, "--json"]), &["Redis", &shown]);
+    }
+}
+
+#[test]
+fn an_unreachable_mongodb_is_named_without_its_password() {
+    let (dead, silent) = dead_and_silent();
+    let silent_address = silent.local_addr().expect("it is bound").to_string();
+    for address in [dead, silent_address] {
+        let url = format!("mongodb://ann:hush@{address}/");
+        let shown = format!("mongodb://ann@{address}/");
+        assert_one_sentence(&seckill(&["--mongodb", &url]), &["MongoDB", &shown]);
+    }
+}
+
+#[test]
+fn something_that_is_no_url_is_an_error_too() {
+    assert_one_sentence(&seckill(&["--redis", "localhost:6379"]), &["Redis", "localhost:6379"]);
+    assert_one_sentence(&seckill(&["--redis", "ann:hush@localhost"]), &["Redis"]);
+    assert_one_sentence(&seckill(&["--mongodb", "localhost"]), &["MongoDB", "localhost"]);
+    assert_one_sentence(&seckill(&["--mongodb", "http://ann:hush@localhost"]), &["MongoDB"]);
+}
+
+#[test]
+fn processes_need_servers_that_they_share() {
+    let output = seckill(&["--processes", "4"]);
+    assert_one_sentence(&output, &["--processes 4", "--redis and --mongodb"]);
+    let output = seckill(&["--processes", "4", "--redis", "redis://ann:hush@127.0.0.1/"]);
+    assert_one_sentence(&output, &["--mongodb"]);
+}
+
+#[test]
+fn a_picture_that_cannot_be_written_is_found_before_the_run() {
+    assert_one_sentence(&seckill(&["--plot", "/nowhere/waits.svg"]), &["/nowhere/waits.svg"]);
+}
+
+#[test]
+fn a_stall_needs_somebody_to_buy_meanwhile() {
+    assert_one_sentence(&seckill(&["--stall", "--buyers", "2"]), &["--stall", "--buyers"]);
+    assert_one_sentence(&seckill(&["--stall", "--stock", "0"]), &["--stall", "--stock"]);
+}
+
+#[test]
+fn wrong_arguments_exit_with_2() {
+    for arguments in [
+        &["--mode", "optimistic"][..],
+        &["--think", "1h"],
+        &["--buyers", "0"],
+        &["--items", "0"],
+        &["--processes", "0"],
+        &["--stock", "-1"],
+        &["--unknown"],
+    ] {
+        let output = seckill(arguments);
+        assert_eq!(output.code, Some(2), "{arguments:?}: {output:?}");
+        assert!(output.stderr.starts_with("error: "), "{arguments:?}: {output:?}");
+    }
+}

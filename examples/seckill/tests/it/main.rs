@@ -1,0 +1,7 @@
+//! The command, run as a user runs it.
+
+mod command;
+mod embedded;
+mod failures;
+mod inventory;
+mod servers;

@@ -1,0 +1,219 @@
+//! Runs on a real Redis and MongoDB, in one process and in several.
+
+use crate::command::{Output, number, seckill};
+use mongodb::Client;
+use mongodb::bson::doc;
+use seckill::model::{Item, Order};
+use test_support::{Data, MongoServer, RedisServer, wait_until};
+
+/// Runs `seckill` on these servers.
+fn on(redis: &RedisServer, arguments: &[&str]) -> Output {
+    let redis = redis.url();
+    let mut all = vec!["--redis", &redis, "--mongodb", MongoServer::start().uri()];
+    all.extend(arguments);
+    seckill(&all)
+}
+
+/// What is left in Redis besides fences.
+fn locks_left(redis: &RedisServer) -> Vec<String> {
+    let keys = redis.cli(&["KEYS", "*"]);
+    keys.lines().filter(|key| !key.ends_with(":fence")).map(str::to_owned).collect()
+}
+
+#[test]
+fn all_modes_in_one_process() {
+    let redis = RedisServer::start();
+    let output = on(&redis, &["--json"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let report = output.json();
+    let rows = report["modes"].as_array().expect("it is an array");
+    assert!(number(&rows[0], "oversold") > 0, "{report}");
+    for row in &rows[1..] {
+        let numbers =
+            ["sold", "left", "oversold", "turned_away", "errors"].map(|name| number(row, name));
+        assert_eq!(numbers, [600, 0, 0, 400, 0], "{row}");
+    }
+    for row in rows {
+        let commands = row["redis_commands_per_purchase"].as_f64().expect("Redis counts");
+        let locked = row["mode"] == "lock" || row["mode"] == "fenced";
+        // Less than one script for each to take the lock cannot be, nor any without locks.
+        assert!(if locked { commands >= 1.0 } else { commands == 0.0 }, "{row}");
+    }
+    assert_eq!(locks_left(&redis), [""; 0]);
+}
+
+#[test]
+fn several_processes_sell_every_piece_once() {
+    let redis = RedisServer::start();
+    for mode in ["lock", "fenced", "atomic"] {
+        let row = on(&redis, &["--mode", mode, "--processes", "4", "--json"]).sound_row();
+        let numbers = ["sold", "left", "turned_away", "errors"].map(|name| number(&row, name));
+        assert_eq!(numbers, [600, 0, 400, 0], "{mode}");
+    }
+    assert_eq!(locks_left(&redis), [""; 0]);
+}
+
+#[test]
+fn several_processes_without_protection_oversell() {
+    let redis = RedisServer::start();
+    let output = on(&redis, &["--mode", "naive", "--processes", "2", "--json"]);
+    assert!(number(&output.json()["modes"][0], "oversold") > 0, "{output:?}");
+}
+
+#[test]
+fn redis_locks_can_guard_an_inventory_in_memory() {
+    let redis = RedisServer::start();
+    let output = seckill(&["--redis", &redis.url(), "--mode", "lock"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("Locks: Redis "), "{output:?}");
+    assert!(output.stdout.contains("Inventory: in the memory of this process"), "{output:?}");
+}
+
+#[test]
+fn locks_in_memory_can_guard_a_database() {
+    let output = seckill(&["--mongodb", MongoServer::start().uri(), "--mode", "fenced"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("Locks: in the memory of this process"), "{output:?}");
+    assert!(output.stdout.contains("Inventory: MongoDB "), "{output:?}");
+}
+
+#[test]
+fn a_frozen_buyer_is_refused_by_the_fence_in_the_database() {
+    let redis = RedisServer::start();
+    let fenced = ["--mode", "fenced", "--stall", "--processes", "2", "--json"];
+    let row = on(&redis, &fenced).sound_row();
+    assert_eq!(number(&row, "sold"), 600, "{row}");
+    assert_eq!(number(&row, "errors"), 1, "{row}");
+
+    let output = on(&redis, &["--mode", "lock", "--stall", "--processes", "2", "--json"]);
+    assert_eq!(output.code, Some(0), "expected damage: {output:?}");
+    assert!(number(&output.json()["modes"][0], "oversold") > 0, "{output:?}");
+}
+
+/// The pieces do for more buyers than the process that lives on has, so the one that is to die
+/// gets to sell.
+const CRASH: [&str; 9] =
+    ["--json", "--processes", "2", "--items", "1", "--buyers", "60", "--stock", "45"];
+
+#[test]
+fn a_killed_holder_loses_nothing_under_the_fence() {
+    let redis = RedisServer::start();
+    for step in ["claim", "item-update", "order-insert"] {
+        let output =
+            on(&redis, &[&CRASH[..], &["--mode", "fenced", "--crash-after", step]].concat());
+        let row = output.sound_row();
+        // Thirty buyers of the process that lives on; the dead one sold a piece before it died,
+        // unless it died first.
+        let sold = number(&row, "sold");
+        assert_eq!(sold + number(&row, "left"), 45, "{step}: {row}");
+        assert!(sold >= 30 + i64::from(step != "claim"), "{step}: {row}");
+        assert!(number(&row, "errors") >= 1, "a process has died: {step}: {row}");
+    }
+}
+
+#[test]
+fn what_nobody_comes_back_to_is_settled_before_the_count() {
+    let redis = RedisServer::start();
+    // Each process has one buyer, and each buyer an item of its own.
+    let row = on(
+        &redis,
+        &[
+            "--json",
+            "--mode",
+            "fenced",
+            "--processes",
+            "2",
+            "--items",
+            "2",
+            "--buyers",
+            "2",
+            "--stock",
+            "1",
+            "--crash-after",
+            "item-update",
+        ],
+    )
+    .sound_row();
+    let numbers = ["sold", "left", "errors"].map(|name| number(&row, name));
+    assert_eq!(numbers, [2, 0, 1], "the dead buyer's order is completed: {row}");
+}
+
+#[test]
+fn a_killed_holder_loses_an_order_under_the_lock_and_the_audit_finds_it() {
+    let redis = RedisServer::start();
+    let crash = ["--mode", "lock", "--crash-after", "item-update"];
+    let output = on(&redis, &[&CRASH[..], &crash].concat());
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let report = output.json();
+    assert_eq!(report["ok"], false, "{report}");
+    let row = &report["modes"][0];
+    assert_eq!(number(row, "sold") + number(row, "left"), 44, "{report}");
+}
+
+#[test]
+fn a_redis_that_loses_its_data_mid_sale_costs_no_piece_under_the_fence() {
+    let redis = RedisServer::start();
+    let losing = |lose: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| {
+            let sale = scope.spawn(|| on(&redis, &["--mode", "fenced", "--json"]));
+            let before = redis.calls("evalsha");
+            wait_until("the sale is going on", || redis.calls("evalsha") > before + 500);
+            lose();
+            sale.join().expect("it does not panic").sound_row()
+        })
+    };
+    let row = losing(&|| {
+        redis.cli(&["FLUSHALL"]);
+    });
+    assert_eq!(number(&row, "sold"), 600, "{row}");
+
+    let row = losing(&|| redis.restart(Data::Lose));
+    assert_eq!(number(&row, "sold") + number(&row, "left"), 600, "{row}");
+}
+
+#[tokio::test]
+async fn the_collections_say_what_the_report_says_and_are_dropped_after_it() {
+    let redis = RedisServer::start();
+    let client = Client::with_uri_str(MongoServer::start().uri()).await.expect("it is reachable");
+    let arguments = ["--mode", "fenced", "--buyers", "100", "--stock", "30"];
+
+    let kept = on(&redis, &[&arguments[..], &["--keep"]].concat());
+    let name = database(&kept.stdout);
+    let (items, orders) =
+        (all::<Item>(&client, &name, "items").await, all::<Order>(&client, &name, "orders").await);
+    client.database(&name).drop().await.expect("it can be dropped");
+    assert_eq!(items.len(), 2, "{kept:?}");
+    assert_eq!(orders.len(), 60, "{kept:?}");
+    for item in items {
+        assert_eq!((item.stock, &item.pending), (0, &None), "{item:?}");
+        let mut tokens: Vec<_> =
+            orders.iter().filter(|order| order.item == item.id).map(|order| order.token).collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        assert_eq!(tokens.len(), 30, "each hold sells one piece: {orders:?}");
+        assert!(tokens.iter().all(|token| *token <= Some(item.fence)), "{item:?}");
+    }
+
+    let dropped = database(&on(&redis, &arguments).stdout);
+    let names = client.list_database_names().await.expect("it answers");
+    assert!(!names.contains(&dropped), "{dropped} is still there");
+}
+
+fn database(header: &str) -> String {
+    let (_, rest) = header.split_once(", database ").expect("the header names it");
+    rest.lines().next().unwrap_or_default().to_owned()
+}
+
+async fn all<T: serde::de::DeserializeOwned + Send + Sync + Unpin>(
+    client: &Client,
+    database: &str,
+    collection: &str,
+) -> Vec<T> {
+    let collection = client.database(database).collection::<T>(collection);
+    let mut cursor = collection.find(doc! {}).await.expect("it answers");
+    let mut documents = Vec::new();
+    while cursor.advance().await.expect("it answers") {
+        documents.push(cursor.deserialize_current().expect("it has the shape"));
+    }
+    documents
+}

@@ -1,0 +1,12 @@
+//! One suite for all stores: what a lock promises wherever its records are kept.
+
+#[path = "../common/fleet.rs"]
+mod fleet;
+
+mod exclusion;
+mod fencing;
+mod limits;
+mod nested;
+mod ownership;
+mod scope;
+mod shutdown;

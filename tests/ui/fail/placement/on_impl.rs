@@ -1,0 +1,8 @@
+use cache_lock::cache_lock;
+
+#[cache_lock(prefix = "orders")]
+impl Orders {}
+
+pub struct Orders;
+
+fn main() {}

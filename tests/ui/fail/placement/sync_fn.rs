@@ -1,0 +1,8 @@
+use cache_lock::{LockError, cache_lock};
+
+#[cache_lock(prefix = "orders")]
+fn save() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

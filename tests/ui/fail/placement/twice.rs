@@ -1,0 +1,10 @@
+use cache_lock::{LockError, cache_lock};
+
+#[cache_lock(prefix = "orders", key = "{id}")]
+#[cache_lock(prefix = "customers", key = "{id}")]
+async fn save(id: u64) -> Result<(), LockError> {
+    let _ = id;
+    Ok(())
+}
+
+fn main() {}

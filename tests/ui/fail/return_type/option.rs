@@ -1,0 +1,8 @@
+use cache_lock::cache_lock;
+
+#[cache_lock(prefix = "orders")]
+async fn count() -> Option<u32> {
+    Some(1)
+}
+
+fn main() {}

@@ -1,0 +1,26 @@
+use cache_lock::{LockError, LockManager, cache_lock};
+
+use std::{future::Future, pin::Pin};
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+#[cache_lock(prefix = "recursive", key = "{depth}", bind = lock)]
+fn recursive(depth: u32) -> Pin<Box<dyn Future<Output = Result<String, LockError>> + Send>> {
+    Box::pin(async move {
+        let inner = if depth > 0 { recursive(depth - 1).await? } else { String::new() };
+        Ok(format!("{} {inner}", lock.key()))
+    })
+}
+
+fn alias(depth: u32) -> BoxFuture<'static, Result<String, LockError>> {
+    recursive(depth)
+}
+
+async fn check() {
+    assert_eq!(alias(1).await.unwrap(), "recursive:1 recursive:0 ");
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub async fn main() {
+    LockManager::in_memory().scope(check()).await;
+}
