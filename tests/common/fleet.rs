@@ -1,5 +1,10 @@
 //! Several managers on one store, as the processes of a fleet are.
-#![allow(dead_code, reason = "shared by several suites, of which none uses all of it")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "shared by several suites, of which none uses all of it"
+)]
 
 use std::time::Duration;
 
@@ -33,6 +38,15 @@ impl Fleet {
             Self::Redis(server) => builder.connect(&server.url()).await,
         }
         .expect("the store is there")
+    }
+
+    /// A manager that has no connection yet.
+    pub(crate) fn cold_manager(&self, builder: LockManagerBuilder) -> LockManager {
+        match self {
+            Self::Memory(store) => builder.in_memory(store.clone()),
+            Self::Redis(server) => builder.lazy(&server.url()),
+        }
+        .expect("the settings are valid")
     }
 
     pub(crate) fn server(&self) -> Option<&RedisServer> {
