@@ -198,3 +198,25 @@ async fn two_late_replies_replace_the_connection() {
 async fn two_late_requests_replace_the_connection() {
     replace_the_connection(Fault::Hold, Direction::Requests).await;
 }
+
+/// A runtime takes its connection along when it ends, but what was sent may still arrive: later
+/// than what is sent over another connection to take it back.
+#[test]
+fn a_request_that_outlives_its_runtime_is_taken_back() {
+    let runtime = || tokio::runtime::Runtime::new().expect("there are threads");
+    let first = runtime();
+    let network = first.block_on(Network::new(Duration::from_secs(1)));
+    let Network { server, proxy, monitor, locks } = &network;
+    proxy.set(Direction::Requests, Fault::Delay(Duration::from_secs(2)));
+    first.spawn({
+        let locks = locks.clone();
+        async move { locks.acquire("room", &OPTIONS).await }
+    });
+    // By then the request is on its way.
+    std::thread::sleep(Duration::from_millis(500));
+    // Later connections are not delayed.
+    proxy.pass();
+    drop(first);
+    wait_until("the request arrives", || monitor.calls(server).iter().any(Call::is_acquire));
+    runtime().block_on(network.assert_clean());
+}
