@@ -173,3 +173,22 @@ async fn a_program_that_starts_before_its_server() {
     server.restart(Data::Lose);
     cycle(&locks).await.expect("there is one now");
 }
+
+/// Not being allowed to look is not the same as seeing that the lock is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_may_no_longer_do_all() {
+    let server = RedisServer::builder().user("app", "word", RULES).start();
+    let locks = LockManager::connect(&server.url_of_user("app")).await.expect("the user is let in");
+    let guard = locks.acquire(key(), &ONCE).await.expect("it is free");
+    server.cli(&["ACL", "SETUSER", "app", "-get"]);
+    let denied = |error: LockError| {
+        let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(source.kind(), BackendErrorKind::Denied, "{error}");
+    };
+    denied(guard.extend(Duration::from_secs(60)).await.expect_err("it is forbidden"));
+    assert!(!guard.is_lost());
+    denied(guard.release().await.expect_err("it is forbidden"));
+    assert_eq!(server.cli(&["EXISTS", "room:42"]), "1");
+    server.cli(&["ACL", "SETUSER", "app", "+get"]);
+    wait_until("it is released in the background", || server.cli(&["EXISTS", "room:42"]) == "0");
+}

@@ -1,21 +1,35 @@
 //! G6: a future that is dropped at any of its polls leaves nothing behind.
 
-#[path = "common/place.rs"]
-mod place;
+#[path = "common/fleet.rs"]
+mod fleet;
 
 use std::{
     future::{pending, poll_fn},
     pin::pin,
     sync::atomic::{AtomicBool, Ordering},
     task::Poll,
+    time::Duration,
 };
 
-use cache_lock::{LockGuard, LockManager, LockOptions, Released};
+use cache_lock::{InHand, LockGuard, LockManager, LockOptions, Released};
 use test_support::wait_until;
 
-use self::place::{LONG, Place, wait_until_idle};
+use self::fleet::{Fleet, on_both_stores};
 
-const OPTIONS: LockOptions = LockOptions::new();
+on_both_stores! {
+    acquire_of_a_free_lock,
+    acquire_of_a_lock_that_is_held_throughout,
+    acquire_of_a_lock_that_is_being_released,
+    release,
+    extend,
+    lost,
+    run_with_a_body_that_ends,
+    run_with_a_body_that_never_ends,
+}
+
+/// Longer than a test takes: a record that goes away was taken away.
+const LONG: Duration = Duration::from_secs(3600);
+const OPTIONS: LockOptions = LockOptions::new().expire(LONG).timeout(LONG);
 
 /// More polls than any call here takes when nothing but itself keeps it waiting.
 const ENOUGH: usize = 1000;
@@ -60,9 +74,17 @@ async fn at_every_poll(mut round: impl AsyncFnMut(Cut) -> bool) {
     }
 }
 
+/// Waits until the manager has nothing in hand but connections.
+fn wait_until_idle(locks: &LockManager) {
+    wait_until("nothing is in hand", || {
+        let InHand { leases, tasks, timers, .. } = locks.in_hand();
+        (leases, tasks, timers) == (0, 0, 0)
+    });
+}
+
 /// Nothing is left, and the lock can be taken.
-async fn assert_clean(place: &Place, locks: &LockManager, what: impl std::fmt::Debug) {
-    wait_until(&format!("no record is left: {what:?}"), || !place.has("room"));
+async fn assert_clean(fleet: &Fleet, locks: &LockManager, what: impl std::fmt::Debug) {
+    wait_until(&format!("no record is left: {what:?}"), || fleet.records() == 0);
     wait_until_idle(locks);
     let guard = locks.try_acquire("room", &OPTIONS).await;
     let guard = guard.unwrap_or_else(|error| panic!("{what:?}: {error}"));
@@ -70,8 +92,13 @@ async fn assert_clean(place: &Place, locks: &LockManager, what: impl std::fmt::D
     assert_eq!(guard.release().await.ok(), Some(Released::Released), "{what:?}");
 }
 
-async fn warm(place: &Place) -> LockManager {
-    let locks = place.manager();
+/// Nothing here tests a slow server, so a busy machine must not look like one.
+fn cold(fleet: &Fleet) -> LockManager {
+    fleet.cold_manager(LockManager::builder().attempt_timeout(Duration::from_secs(30)))
+}
+
+async fn warm(fleet: &Fleet) -> LockManager {
+    let locks = cold(fleet);
     let guard = locks.acquire("warm", &OPTIONS).await.expect("it is free");
     guard.release().await.expect("the store answers");
     locks
@@ -81,156 +108,132 @@ async fn held(locks: &LockManager) -> LockGuard {
     locks.acquire("room", &OPTIONS).await.expect("it is free")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn acquire_of_a_free_lock() {
-    for place in Place::both() {
-        let warmed = warm(&place).await;
-        for cold in [true, false] {
-            at_every_poll(async |cut| {
-                let locks = if cold { place.manager() } else { warmed.clone() };
-                let guard = polled(cut, locks.acquire("room", &OPTIONS)).await;
-                let done = guard.is_some();
-                drop(guard);
-                assert_clean(&place, &locks, (cold, cut)).await;
-                done
-            })
-            .await;
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn acquire_of_a_lock_that_is_held_throughout() {
-    for place in Place::both() {
-        let (locks, holder) = (warm(&place).await, warm(&place).await);
-        let guard = held(&holder).await;
-        for polls in 1..12 {
-            for cut in [Cut::After(polls), Cut::BeforeNext(polls)] {
-                assert!(polled(cut, locks.acquire("room", &OPTIONS)).await.is_none());
-                wait_until_idle(&locks);
-            }
-        }
-        assert_eq!(guard.release().await.ok(), Some(Released::Released), "nobody touched it");
-        assert_clean(&place, &locks, "after the holder").await;
-    }
-}
-
-/// The holder releases while the other waits, so that some of the cuts fall on the hand-over.
-#[tokio::test(flavor = "multi_thread")]
-async fn acquire_of_a_lock_that_is_being_released() {
-    for place in Place::both() {
-        let (locks, holder) = (warm(&place).await, warm(&place).await);
+async fn acquire_of_a_free_lock(fleet: Fleet) {
+    let warmed = warm(&fleet).await;
+    for is_cold in [true, false] {
         at_every_poll(async |cut| {
-            let guard = held(&holder).await;
-            let release = tokio::spawn(guard.release());
-            let acquired = polled(cut, locks.acquire("room", &OPTIONS)).await;
-            let released = release.await.expect("it does not panic").expect("the store answers");
-            assert_eq!(released, Released::Released);
-            let done = acquired.is_some();
-            drop(acquired);
-            assert_clean(&place, &locks, cut).await;
+            let locks = if is_cold { cold(&fleet) } else { warmed.clone() };
+            let guard = polled(cut, locks.acquire("room", &OPTIONS)).await;
+            let done = guard.is_some();
+            drop(guard);
+            assert_clean(&fleet, &locks, (is_cold, cut)).await;
             done
         })
         .await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn release() {
-    for place in Place::both() {
-        let locks = warm(&place).await;
-        at_every_poll(async |cut| {
-            let released = polled(cut, held(&locks).await.release()).await;
-            assert_clean(&place, &locks, cut).await;
-            released.is_some()
-        })
-        .await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn extend() {
-    for place in Place::both() {
-        let locks = warm(&place).await;
-        at_every_poll(async |cut| {
-            let guard = held(&locks).await;
-            let extended = polled(cut, guard.extend(LONG * 2)).await;
-            assert!(!guard.is_lost());
-            guard.extend(LONG * 2).await.expect("it is still ours");
-            assert!(guard.remaining() > LONG);
-            assert_eq!(guard.release().await.ok(), Some(Released::Released), "{cut:?}");
-            assert_clean(&place, &locks, cut).await;
-            extended.is_some()
-        })
-        .await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn lost() {
-    for place in Place::both() {
-        let locks = warm(&place).await;
-        let guard = held(&locks).await;
-        for cut in [Cut::After(1), Cut::After(1)] {
-            assert!(polled(cut, guard.lost()).await.is_none());
+async fn acquire_of_a_lock_that_is_held_throughout(fleet: Fleet) {
+    let (locks, holder) = (warm(&fleet).await, warm(&fleet).await);
+    let guard = held(&holder).await;
+    for polls in 1..12 {
+        for cut in [Cut::After(polls), Cut::BeforeNext(polls)] {
+            assert!(polled(cut, locks.acquire("room", &OPTIONS)).await.is_none());
+            wait_until_idle(&locks);
         }
-        drop(guard);
-        assert_clean(&place, &locks, "lost").await;
     }
+    assert_eq!(guard.release().await.ok(), Some(Released::Released), "nobody touched it");
+    assert_clean(&fleet, &locks, "after the holder").await;
+}
+
+/// The holder releases while the other waits, so that some of the cuts fall on the hand-over.
+async fn acquire_of_a_lock_that_is_being_released(fleet: Fleet) {
+    let (locks, holder) = (warm(&fleet).await, warm(&fleet).await);
+    at_every_poll(async |cut| {
+        let guard = held(&holder).await;
+        let release = tokio::spawn(guard.release());
+        let acquired = polled(cut, locks.acquire("room", &OPTIONS)).await;
+        let released = release.await.expect("it does not panic").expect("the store answers");
+        assert_eq!(released, Released::Released);
+        let done = acquired.is_some();
+        drop(acquired);
+        assert_clean(&fleet, &locks, cut).await;
+        done
+    })
+    .await;
+}
+
+async fn release(fleet: Fleet) {
+    let locks = warm(&fleet).await;
+    at_every_poll(async |cut| {
+        let released = polled(cut, held(&locks).await.release()).await;
+        assert_clean(&fleet, &locks, cut).await;
+        released.is_some()
+    })
+    .await;
+}
+
+async fn extend(fleet: Fleet) {
+    let locks = warm(&fleet).await;
+    at_every_poll(async |cut| {
+        let guard = held(&locks).await;
+        let extended = polled(cut, guard.extend(LONG * 2)).await;
+        assert!(!guard.is_lost());
+        guard.extend(LONG * 2).await.expect("it is still ours");
+        assert!(guard.remaining() > LONG);
+        assert_eq!(guard.release().await.ok(), Some(Released::Released), "{cut:?}");
+        assert_clean(&fleet, &locks, cut).await;
+        extended.is_some()
+    })
+    .await;
+}
+
+async fn lost(fleet: Fleet) {
+    let locks = warm(&fleet).await;
+    let guard = held(&locks).await;
+    for cut in [Cut::After(1), Cut::After(1)] {
+        assert!(polled(cut, guard.lost()).await.is_none());
+    }
+    drop(guard);
+    assert_clean(&fleet, &locks, "lost").await;
 }
 
 /// Whether the lock was still held when the body was dropped.
 struct DropsInside<'a> {
-    place: &'a Place,
+    fleet: &'a Fleet,
     inside: &'a AtomicBool,
 }
 
 impl Drop for DropsInside<'_> {
     fn drop(&mut self) {
-        self.inside.store(self.place.has("room"), Ordering::SeqCst);
+        self.inside.store(self.fleet.records() > 0, Ordering::SeqCst);
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn run_with_a_body_that_ends() {
-    for place in Place::both() {
-        let locks = warm(&place).await;
-        at_every_poll(async |cut| {
-            let (started, inside) = (AtomicBool::new(false), AtomicBool::new(false));
-            let body = async |_: &LockGuard| {
-                started.store(true, Ordering::SeqCst);
-                let _drops = DropsInside { place: &place, inside: &inside };
-                for _ in 0..3 {
-                    tokio::task::yield_now().await;
-                }
-            };
-            let ended = polled(cut, locks.run("room", &OPTIONS, body)).await;
-            if started.into_inner() {
-                assert!(inside.into_inner(), "{cut:?}: the body was dropped after the release");
-            }
-            assert_clean(&place, &locks, cut).await;
-            ended.is_some()
-        })
-        .await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn run_with_a_body_that_never_ends() {
-    for place in Place::both() {
-        let locks = warm(&place).await;
-        let inside = AtomicBool::new(false);
-        let started = tokio::sync::Notify::new();
+async fn run_with_a_body_that_ends(fleet: Fleet) {
+    let locks = warm(&fleet).await;
+    at_every_poll(async |cut| {
+        let (started, inside) = (AtomicBool::new(false), AtomicBool::new(false));
         let body = async |_: &LockGuard| {
-            let _drops = DropsInside { place: &place, inside: &inside };
-            started.notify_one();
-            pending::<()>().await
+            started.store(true, Ordering::SeqCst);
+            let _drops = DropsInside { fleet: &fleet, inside: &inside };
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
         };
-        tokio::select! {
-            _ = locks.run("room", &OPTIONS, body) => panic!("the body does not end"),
-            () = started.notified() => {}
+        let ended = polled(cut, locks.run("room", &OPTIONS, body)).await;
+        if started.into_inner() {
+            assert!(inside.into_inner(), "{cut:?}: the body was dropped after the release");
         }
-        assert!(inside.into_inner(), "the body was dropped after the release");
-        assert_clean(&place, &locks, "run").await;
+        assert_clean(&fleet, &locks, cut).await;
+        ended.is_some()
+    })
+    .await;
+}
+
+async fn run_with_a_body_that_never_ends(fleet: Fleet) {
+    let locks = warm(&fleet).await;
+    let inside = AtomicBool::new(false);
+    let started = tokio::sync::Notify::new();
+    let body = async |_: &LockGuard| {
+        let _drops = DropsInside { fleet: &fleet, inside: &inside };
+        started.notify_one();
+        pending::<()>().await
+    };
+    tokio::select! {
+        _ = locks.run("room", &OPTIONS, body) => panic!("the body does not end"),
+        () = started.notified() => {}
     }
+    assert!(inside.into_inner(), "the body was dropped after the release");
+    assert_clean(&fleet, &locks, "run").await;
 }

@@ -1,9 +1,14 @@
 //! How long an acquisition waits, and what it says at its deadline.
 
+#[path = "common/fleet.rs"]
+mod fleet;
+
 use std::time::Duration;
 
 use cache_lock::{BackendErrorKind, LockError, LockGuard, LockManager, LockOptions};
 use test_support::{Proxy, RedisServer, wait_until};
+
+use self::fleet::guarded;
 
 const OPTIONS: LockOptions = LockOptions::new().expire(Duration::from_secs(3600));
 const FOR_EVER: LockOptions = OPTIONS.timeout(Duration::MAX);
@@ -36,24 +41,20 @@ impl Held {
         // A second request is sent when the first is answered.
         wait_until("it was told", || self.server.calls("evalsha") >= 2);
         self.proxy.swallow();
-        ends(waiter).await.expect("no panic").expect_err("it is held")
+        guarded(waiter).await.expect("no panic").expect_err("it is held")
     }
-}
-
-/// Turns a hang into a failure.
-async fn ends<F: Future>(future: F) -> F::Output {
-    let guard = Duration::from_secs(60);
-    tokio::time::timeout(guard, future).await.expect("it ends long before this")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_patience_asks_once() {
     let held = Held::new(Duration::from_secs(30)).await;
     let once = OPTIONS.timeout(Duration::ZERO);
-    let error = ends(held.locks.acquire("room", &once)).await.expect_err("it is held");
+    let error = guarded(held.locks.acquire("room", &once)).await.expect_err("it is held");
     assert!(error.is_contended() && error.is_retryable(), "{error}");
     assert_eq!(held.server.calls("evalsha"), 1);
-    assert!(ends(held.locks.try_acquire("room", &FOR_EVER)).await.expect("it answers").is_none());
+    assert!(
+        guarded(held.locks.try_acquire("room", &FOR_EVER)).await.expect("it answers").is_none()
+    );
     assert_eq!(held.server.calls("evalsha"), 2, "`try_acquire` does not wait either");
 }
 
@@ -67,14 +68,14 @@ async fn endless_patience_ends_with_the_holder() {
     let waiter = tokio::spawn(async move { locks.acquire("room", &FOR_EVER).await });
     wait_until("it waits", || held.server.calls("evalsha") >= 10);
     held.guard.release().await.expect("the server runs");
-    drop(ends(waiter).await.expect("no panic").expect("it was released"));
+    drop(guarded(waiter).await.expect("no panic").expect("it was released"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn held_to_the_end() {
     let held = Held::new(Duration::from_secs(30)).await;
     let timeout = Duration::from_millis(300);
-    let error = ends(held.locks.acquire("room", &OPTIONS.timeout(timeout))).await;
+    let error = guarded(held.locks.acquire("room", &OPTIONS.timeout(timeout))).await;
     let Err(LockError::Contended { waited, no_expiry, key, .. }) = error else {
         panic!("{error:?}")
     };
@@ -107,7 +108,7 @@ async fn held_and_then_unreachable() {
     let waiter = tokio::spawn(async move { locks.acquire("room", &options).await });
     wait_until("it was told", || held.server.calls("evalsha") >= 2);
     held.proxy.refuse();
-    let error = ends(waiter).await.expect("no panic").expect_err("it is held");
+    let error = guarded(waiter).await.expect("no panic").expect_err("it is held");
     let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
     assert_eq!(source.kind(), BackendErrorKind::Unreachable);
 }

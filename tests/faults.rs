@@ -1,6 +1,9 @@
 //! A server that is dead, silent, loading, full or a replica, or forgets things: each caller
 //! succeeds or gets an error that says so, and none hangs.
 
+#[path = "common/fleet.rs"]
+mod fleet;
+
 use std::{
     sync::{
         Arc,
@@ -12,14 +15,10 @@ use std::{
 use cache_lock::{BackendErrorKind, LockError, LockManager, LockOptions, LostReason, Released};
 use test_support::{Data, Proxy, RedisServer, wait_until};
 
+use self::fleet::guarded;
+
 const PATIENT: LockOptions = LockOptions::new().timeout(Duration::from_secs(50));
 const ONCE: LockOptions = LockOptions::new().timeout(Duration::ZERO);
-
-/// Turns a hang into a failure.
-async fn ends<F: Future>(future: F) -> F::Output {
-    let guard = Duration::from_secs(60);
-    tokio::time::timeout(guard, future).await.expect("it ends long before this")
-}
 
 async fn connect(server: &RedisServer) -> LockManager {
     LockManager::connect(&server.url()).await.expect("the server runs")
@@ -69,7 +68,7 @@ impl Hammer {
     async fn outcomes(self) -> Vec<Result<i64, LockError>> {
         let mut outcomes = Vec::new();
         for task in self.tasks {
-            outcomes.push(ends(task).await.expect("no panic"));
+            outcomes.push(guarded(task).await.expect("no panic"));
         }
         assert_eq!(self.inside.load(Ordering::SeqCst), 0);
         outcomes
@@ -96,19 +95,19 @@ async fn a_dead_server_refuses() {
     server.kill();
     for locks in [&cold, &warm] {
         for options in [ONCE, ONCE.timeout(Duration::from_millis(300))] {
-            let error = ends(locks.acquire("room", &options)).await.expect_err("it is dead");
+            let error = guarded(locks.acquire("room", &options)).await.expect_err("it is dead");
             assert_backend(&error, BackendErrorKind::Unreachable);
             assert!(error.is_retryable());
-            assert!(ends(locks.try_acquire("room", &options)).await.is_err(), "nobody knows");
+            assert!(guarded(locks.try_acquire("room", &options)).await.is_err(), "nobody knows");
         }
     }
     assert_backend(
-        &ends(held.release()).await.expect_err("it is dead"),
+        &guarded(held.release()).await.expect_err("it is dead"),
         BackendErrorKind::Unreachable,
     );
     server.restart(Data::Lose);
     for locks in [&cold, &warm] {
-        ends(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
+        guarded(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
     }
 }
 
@@ -127,7 +126,7 @@ async fn waiters_outlive_a_restart() {
         let token = outcome.expect("it has time enough");
         assert!(token > held.token().as_i64());
     }
-    assert_eq!(ends(held.release()).await.ok(), Some(Released::AlreadyExpired));
+    assert_eq!(guarded(held.release()).await.ok(), Some(Released::AlreadyExpired));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,20 +155,20 @@ async fn a_silent_network() {
     proxy.swallow();
     for locks in [&cold, &warm] {
         for timeout in [Duration::ZERO, Duration::from_millis(500)] {
-            let acquired = ends(locks.acquire("room", &ONCE.timeout(timeout))).await;
+            let acquired = guarded(locks.acquire("room", &ONCE.timeout(timeout))).await;
             let error = acquired.expect_err("it is silent");
             assert_backend(&error, BackendErrorKind::Timeout);
             assert!(error.is_retryable());
         }
     }
-    let extended = ends(held.extend(Duration::from_secs(20))).await;
+    let extended = guarded(held.extend(Duration::from_secs(20))).await;
     assert_backend(&extended.expect_err("it is silent"), BackendErrorKind::Timeout);
     assert!(!held.is_lost(), "nobody said so");
-    let error = ends(held.release()).await.expect_err("it is silent");
+    let error = guarded(held.release()).await.expect_err("it is silent");
     assert_backend(&error, BackendErrorKind::Timeout);
     proxy.pass();
     for locks in [&cold, &warm] {
-        ends(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
+        guarded(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
     }
     wait_until("the release was tried again", || server.cli(&["EXISTS", "held"]) == "0");
 }
@@ -181,12 +180,12 @@ async fn a_frozen_server() {
     let warm = connect(&server).await;
     server.stop();
     for locks in [&cold, &warm] {
-        let error = ends(locks.acquire("room", &ONCE)).await.expect_err("it is silent");
+        let error = guarded(locks.acquire("room", &ONCE)).await.expect_err("it is silent");
         assert_backend(&error, BackendErrorKind::Timeout);
     }
     server.cont();
     for locks in [&cold, &warm] {
-        ends(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
+        guarded(locks.run("room", &PATIENT, async |_| ())).await.expect("it is back");
     }
 }
 
@@ -195,7 +194,7 @@ async fn a_server_that_is_loading() {
     let server = RedisServer::start();
     let locks = connect(&server).await;
     server.restart_loading();
-    let error = ends(locks.acquire("room", &ONCE)).await.expect_err("it is loading");
+    let error = guarded(locks.acquire("room", &ONCE)).await.expect_err("it is loading");
     assert_backend(&error, BackendErrorKind::Loading);
     assert!(error.is_retryable());
     let waiter = Hammer::start(&locks, 1, 1, PATIENT);
@@ -211,25 +210,25 @@ async fn a_server_that_is_out_of_memory() {
     let locks = connect(&server).await;
     let held = locks.acquire("held", &PATIENT).await.expect("it is free");
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
-    let error = ends(locks.acquire("room", &ONCE)).await.expect_err("it is full");
+    let error = guarded(locks.acquire("room", &ONCE)).await.expect_err("it is full");
     assert_backend(&error, BackendErrorKind::OutOfMemory);
     assert!(error.is_retryable());
     assert_eq!(server.cli(&["EXISTS", "room", "room:{room}:fence"]), "0");
-    let contended = ends(locks.acquire("held", &ONCE)).await.expect_err("it is held or full");
+    let contended = guarded(locks.acquire("held", &ONCE)).await.expect_err("it is held or full");
     assert_backend(&contended, BackendErrorKind::OutOfMemory);
-    ends(held.extend(Duration::from_secs(60))).await.expect("that takes no memory");
-    assert_eq!(ends(held.release()).await.ok(), Some(Released::Released));
+    guarded(held.extend(Duration::from_secs(60))).await.expect("that takes no memory");
+    assert_eq!(guarded(held.release()).await.ok(), Some(Released::Released));
     server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
-    ends(locks.run("room", &ONCE, async |_| ())).await.expect("there is room again");
+    guarded(locks.run("room", &ONCE, async |_| ())).await.expect("there is room again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_became_a_replica() {
     let (server, primary) = (RedisServer::start(), RedisServer::start());
     let locks = connect(&server).await;
-    ends(locks.run("room", &ONCE, async |_| ())).await.expect("it is free");
+    guarded(locks.run("room", &ONCE, async |_| ())).await.expect("it is free");
     server.cli(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
-    let error = ends(locks.acquire("room", &ONCE)).await.expect_err("it takes no writes");
+    let error = guarded(locks.acquire("room", &ONCE)).await.expect_err("it takes no writes");
     assert_backend(&error, BackendErrorKind::ReadOnly);
     assert!(error.is_retryable());
     let waiter = Hammer::start(&locks, 1, 1, PATIENT);
@@ -253,9 +252,9 @@ async fn scripts_that_are_flushed_all_the_time() {
         let hammering = async {
             for _ in 0..500 {
                 // Tried once: not one call may fail.
-                let guard = ends(locks.acquire("room", &ONCE)).await.expect("it is free");
-                ends(guard.extend(Duration::from_secs(20))).await.expect("it is held");
-                assert_eq!(ends(guard.release()).await.ok(), Some(Released::Released));
+                let guard = guarded(locks.acquire("room", &ONCE)).await.expect("it is free");
+                guarded(guard.extend(Duration::from_secs(20))).await.expect("it is held");
+                assert_eq!(guarded(guard.release()).await.ok(), Some(Released::Released));
             }
         };
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(hammering));
@@ -284,18 +283,18 @@ async fn data_is_lost(lose: impl Fn(&RedisServer)) {
     let first = locks.acquire("room", &options).await.expect("it is free");
     let second = locks.acquire("hall", &options.renew(false)).await.expect("it is free");
     lose(&server);
-    let next = ends(other.acquire("room", &options)).await.expect("the record is gone");
+    let next = guarded(other.acquire("room", &options)).await.expect("the record is gone");
     assert!(next.token() > first.token());
-    assert_eq!(ends(first.lost()).await, LostReason::Gone);
+    assert_eq!(guarded(first.lost()).await, LostReason::Gone);
     assert!(matches!(
-        ends(second.extend(Duration::from_secs(6))).await,
+        guarded(second.extend(Duration::from_secs(6))).await,
         Err(LockError::Lost { reason: LostReason::Gone, .. })
     ));
     assert_eq!(server.cli(&["EXISTS", "hall"]), "0", "what is gone is not made again");
     for guard in [first, second] {
-        assert_eq!(ends(guard.release()).await.ok(), Some(Released::AlreadyExpired));
+        assert_eq!(guarded(guard.release()).await.ok(), Some(Released::AlreadyExpired));
     }
-    assert_eq!(ends(next.release()).await.ok(), Some(Released::Released), "nobody touched it");
+    assert_eq!(guarded(next.release()).await.ok(), Some(Released::Released), "nobody touched it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,8 +64,11 @@ async fn cancel_while_held(attempt: Duration, held: Duration) {
         proxy.set(Direction::Requests, Fault::Hold);
         {
             let mut acquire = pin!(locks.acquire("room", &OPTIONS));
-            poll_fn(|context| Poll::Ready(assert!(acquire.as_mut().poll(context).is_pending())))
-                .await;
+            poll_fn(|context| {
+                assert!(acquire.as_mut().poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
             // The connection's task writes the request, unless the acquisition is gone before.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -75,8 +78,9 @@ async fn cancel_while_held(attempt: Duration, held: Duration) {
         wait_until("nothing is in hand", || locks.in_hand().tasks == 0);
         let calls = monitor.calls(server);
         if let Some(acquire) = calls.iter().find(|call| call.is_acquire()) {
-            let over_its_connection = calls.iter().filter(|call| call.client == acquire.client);
-            let last = over_its_connection.last().expect("it is one of them");
+            let mut latest_first = calls.iter().rev();
+            let last = latest_first.find(|call| call.client == acquire.client);
+            let last = last.expect("it is one of them");
             assert!(last.is_release() && last.owner == acquire.owner, "{calls:#?}");
             network.assert_clean().await;
             return;
@@ -193,4 +197,26 @@ async fn two_late_replies_replace_the_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_late_requests_replace_the_connection() {
     replace_the_connection(Fault::Hold, Direction::Requests).await;
+}
+
+/// A runtime takes its connection along when it ends, but what was sent may still arrive: later
+/// than what is sent over another connection to take it back.
+#[test]
+fn a_request_that_outlives_its_runtime_is_taken_back() {
+    let runtime = || tokio::runtime::Runtime::new().expect("there are threads");
+    let first = runtime();
+    let network = first.block_on(Network::new(Duration::from_secs(1)));
+    let Network { server, proxy, monitor, locks } = &network;
+    proxy.set(Direction::Requests, Fault::Delay(Duration::from_secs(2)));
+    first.spawn({
+        let locks = locks.clone();
+        async move { locks.acquire("room", &OPTIONS).await }
+    });
+    // By then the request is on its way.
+    std::thread::sleep(Duration::from_millis(500));
+    // Later connections are not delayed.
+    proxy.pass();
+    drop(first);
+    wait_until("the request arrives", || monitor.calls(server).iter().any(Call::is_acquire));
+    runtime().block_on(network.assert_clean());
 }

@@ -99,7 +99,8 @@ async fn ask_until_granted(
             return Err(Refusal::ShutDown);
         }
         let asked = Moment::now();
-        let answer = claim.ask(settings.expire, asked.after(attempt).min(end)).await;
+        let overdue = asked.after(attempt);
+        let answer = claim.ask(settings.expire, overdue.min(end)).await;
         let now = Moment::now();
         let (refusal, remaining) = match answer {
             Ok(Answer::Granted { owner, fence, sent_at }) => {
@@ -123,9 +124,7 @@ async fn ask_until_granted(
             Err(error) if !error.is_transient() => return Err(Refusal::Backend(error)),
             Err(error) => {
                 // A request that was cut short by the deadline is not overdue, and tells nothing.
-                let cut_short = error.kind() == BackendErrorKind::Timeout
-                    && now >= end
-                    && asked.until(now) < attempt;
+                let cut_short = error.kind() == BackendErrorKind::Timeout && end < overdue;
                 match known.take() {
                     Some(refusal) if cut_short => (refusal, None),
                     _ => (Refusal::Backend(error), None),

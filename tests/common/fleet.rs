@@ -40,6 +40,15 @@ impl Fleet {
         .expect("the store is there")
     }
 
+    /// A manager that has no connection yet.
+    pub(crate) fn cold_manager(&self, builder: LockManagerBuilder) -> LockManager {
+        match self {
+            Self::Memory(store) => builder.in_memory(store.clone()),
+            Self::Redis(server) => builder.lazy(&server.url()),
+        }
+        .expect("the settings are valid")
+    }
+
     pub(crate) fn server(&self) -> Option<&RedisServer> {
         match self {
             Self::Memory(_) => None,

@@ -7,7 +7,11 @@
 -- Returns 1 if the lock is the owner's. Returns 0 if it is gone or somebody else's, and does
 -- nothing then: what has expired is never made again.
 
-if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
+local holder = redis.pcall('GET', KEYS[1])
+if type(holder) == 'table' and not holder.err:find('WRONGTYPE', 1, true) then
+  return holder
+end
+if holder ~= ARGV[1] then
   return 0
 end
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then

@@ -6,7 +6,11 @@
 -- Returns 1 if it was removed, 0 if it is gone or somebody else's. A server that is out of memory
 -- does not refuse DEL.
 
-if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
+local holder = redis.pcall('GET', KEYS[1])
+if type(holder) == 'table' and not holder.err:find('WRONGTYPE', 1, true) then
+  return holder
+end
+if holder ~= ARGV[1] then
   return 0
 end
 return redis.call('DEL', KEYS[1])

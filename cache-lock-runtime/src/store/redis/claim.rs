@@ -5,8 +5,8 @@ use std::{mem, pin::pin, sync::Arc, time::Duration};
 use redis::Value;
 
 use super::{
-    ATTEMPTS_IN_FLIGHT, FENCE_TTL_MS, RedisStore, failure::Failure, link::Link, milliseconds,
-    unexpected,
+    ATTEMPTS_IN_FLIGHT, FENCE_TTL_MS, Inner, RELEASE_PAUSE, RedisStore, failure::Failure,
+    link::Link, milliseconds, unexpected,
 };
 use crate::{
     clock::Moment,
@@ -14,7 +14,7 @@ use crate::{
     fence::FencingToken,
     key::LockKey,
     owner::OwnerToken,
-    store::{Answer, Claim},
+    store::{Answer, Claim, LockStore, Released},
 };
 
 pub(super) struct RedisClaim {
@@ -113,8 +113,8 @@ impl RedisStore {
     ///
     /// Behind it on the same connection a release is sure to find what it took. If that connection
     /// does not answer, another one is asked as well, which helps if the request was carried out
-    /// already; where it is still on its way, the release follows it, and the end of its lease is
-    /// the floor.
+    /// already. If it is over, what was sent over it may still arrive, so the release is repeated;
+    /// the end of the lease is the floor.
     fn forget(&self, link: Arc<Link>, key: LockKey, owner: OwnerToken, expire: Duration) {
         let store = self.clone();
         self.inner.driver.spawn(async move {
@@ -127,14 +127,31 @@ impl RedisStore {
             let arguments = [&*token];
             let mut behind = pin!(store.run_over(&link, script, &keys, &arguments, until));
             let soon = Moment::now().after(attempt);
-            match store.inner.driver.within(soon, behind.as_mut()).await {
-                Some(Ok(_)) => tracing::debug!(%key, "unanswered request taken back"),
-                Some(Err(_)) => store.release_until(&key, &owner, until).await,
+            let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
+                Some(answer) => answer,
                 None => {
                     store.release_until(&key, &owner, until).await;
-                    let _ = behind.await;
+                    behind.await
                 }
+            };
+            if answer.is_err() {
+                store.release_stray(&key, &owner, until).await;
             }
+            tracing::debug!(%key, "unanswered request taken back");
         });
+    }
+
+    /// Releases what a request takes that may still be on its way, but for no longer than `until`.
+    async fn release_stray(&self, key: &LockKey, owner: &OwnerToken, until: Moment) {
+        let Inner { driver, attempt, .. } = &*self.inner;
+        let mut pause = RELEASE_PAUSE;
+        while Moment::now() < until {
+            let give_up = Moment::now().after(*attempt);
+            if matches!(self.release(key, owner, give_up).await, Ok(Released::Released)) {
+                return;
+            }
+            driver.sleep_until(Moment::now().after(pause).min(until)).await;
+            pause *= 2;
+        }
     }
 }
