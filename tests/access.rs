@@ -109,6 +109,19 @@ async fn a_database_by_number() {
 }
 
 #[tokio::test]
+async fn a_database_by_number_takes_a_rule_more() {
+    let server = RedisServer::builder()
+        .user("app", "word", &format!("{RULES} +select"))
+        .user("other", "word", RULES)
+        .start();
+    let url = |user| format!("{}3", server.url_of_user(user));
+    let locks = LockManager::connect(&url("app")).await.expect("the user is let in");
+    cycle(&locks).await.expect("the rules suffice");
+    let (message, _) = connect_error(&url("other")).await;
+    assert!(message.contains("'select'"), "{message}");
+}
+
+#[tokio::test]
 async fn a_server_that_speaks_resp2_alone() {
     let builder = || RedisServer::builder().config("rename-command", "HELLO \"\"");
     let server = builder().start();
