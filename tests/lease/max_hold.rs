@@ -27,7 +27,7 @@ async fn a_hold_ends_at_its_bound(fleet: Fleet) {
         }
     };
     let error = here.run("job", &RENEWED.max_hold(max_hold), body).await;
-    let error = error.map(|()| ()).expect_err("the body has no end");
+    let error = error.expect_err("the body has no end");
     assert_eq!(loss(&error), Some(LostReason::MaxHold));
     assert!(renewed, "until then it was renewed");
     drop(there.acquire("job", &PATIENT).await.expect("it is free"));

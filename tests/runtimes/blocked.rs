@@ -57,7 +57,7 @@ fn a_paused_test_takes_turns(fleet: Fleet) {
         let (here, there) = (fleet.manager().await, fleet.manager().await);
         let start = tokio::time::Instant::now();
         let section = async |number: u32| {
-            let locks = if number % 2 == 0 { &here } else { &there };
+            let locks = if number.is_multiple_of(2) { &here } else { &there };
             // An hour of the test's clock is nothing to the lease.
             let body = async |lock: &LockGuard| {
                 sleep(HOUR).await;
