@@ -51,6 +51,7 @@ minimum_rust() {
     cargo "+$rust_version" check --workspace --all-features --target-dir target/minimum-rust
 }
 
+quickstart() { env -u REDIS_URL cargo run --quiet --example quickstart; }
 embedded_seckill() { env -u REDIS_URL -u MONGODB_URI cargo run --release -p seckill -- --mode all; }
 served_seckill() { scripts/with-services.sh cargo run --quiet --release -p seckill -- "$@"; }
 
@@ -67,6 +68,9 @@ else
 fi
 
 step "Unit and integration tests" cargo test --workspace --all-features --lib --bins --tests --examples
+# Their messages are those of the default features.
+step "Compile errors" cargo test -p cache-lock --test ui
+step "Quickstart" quickstart
 step "Documentation's tests" cargo test --workspace --all-features --doc
 step "Seckill inside one process" embedded_seckill
 step "Seckill with Redis and MongoDB" served_seckill --mode all

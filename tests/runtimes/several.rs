@@ -18,6 +18,7 @@ use crate::{
 on_both_stores_outside_of_tokio!(
     runtimes_one_after_another,
     runtimes_at_once,
+    a_runtime_that_rests_is_in_nobodys_way,
     callers_without_a_runtime,
     a_guard_outlives_its_runtime,
 );
@@ -59,6 +60,20 @@ fn runtimes_at_once(fleet: Fleet) {
     });
     assert_eq!(count.load(Ordering::SeqCst), RUNTIMES * ROUNDS);
     wait_until("the connections are gone with the runtimes", || locks.in_hand().connections == 0);
+}
+
+/// Nobody polls the tasks of a current-thread runtime between two calls of its `block_on`, so what
+/// it has opened can be of use to nobody else.
+fn a_runtime_that_rests_is_in_nobodys_way(fleet: Fleet) {
+    let locks = current_thread().block_on(fleet.manager());
+    let once = PATIENT.timeout(std::time::Duration::ZERO);
+    let (resting, other) = (current_thread(), current_thread());
+    let guard = resting.block_on(locks.acquire("resting", &once)).expect("free");
+    let body = async |lock: &LockGuard| lock.token();
+    other.block_on(locks.run("other", &once, body)).expect("the server answers");
+    pollster::block_on(locks.run("outside", &once, body)).expect("the server answers");
+    assert_eq!(pollster::block_on(guard.release()).expect("it answers"), Released::Released);
+    resting.block_on(locks.run("resting", &once, body)).expect("it goes on where it was");
 }
 
 fn callers_without_a_runtime(fleet: Fleet) {

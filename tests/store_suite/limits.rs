@@ -27,8 +27,7 @@ async fn options_out_of_range_are_refused(fleet: Fleet) {
         (of().max_hold(DAY).renew(false), "max_hold", DAY, "renew"),
     ] {
         let body = async |_: &LockGuard| unreachable!("no lock, no body");
-        let error: LockError =
-            locks.run("job", &options, body).await.map(|()| ()).expect_err("out of range");
+        let error: LockError = locks.run("job", &options, body).await.expect_err("out of range");
         let text = error.to_string();
         let LockError::InvalidOption { option: o, value: v, .. } = error else { panic!("{text}") };
         assert_eq!((o, v), (option, value));

@@ -104,7 +104,8 @@ impl Links {
         runtime: &Handle,
     ) -> Result<Arc<Link>, BackendError> {
         let slot = self.slot(runtime);
-        let link = slot.link.get_or_try_init(|| self.open(runtime.id())).await?;
+        // Opening is rare, and its future large: boxed, it does not make all others large.
+        let link = slot.link.get_or_try_init(|| Box::pin(self.open(runtime.id()))).await?;
         Ok(Arc::clone(link))
     }
 
