@@ -238,6 +238,15 @@ async fn a_primary_that_became_a_replica() {
     }
 }
 
+/// Says that a thread is to stop, also when the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_that_are_flushed_all_the_time() {
     let server = RedisServer::start();
@@ -249,6 +258,7 @@ async fn scripts_that_are_flushed_all_the_time() {
                 server.cli(&["SCRIPT", "FLUSH"]);
             }
         });
+        let _stop = Stop(&done);
         let hammering = async {
             for _ in 0..500 {
                 // Tried once: not one call may fail.
@@ -258,7 +268,6 @@ async fn scripts_that_are_flushed_all_the_time() {
             }
         };
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(hammering));
-        done.store(true, Ordering::SeqCst);
     });
     Hammer::start(&locks, 20, 5, PATIENT)
         .while_running(|| drop(server.cli(&["SCRIPT", "FLUSH"])))
