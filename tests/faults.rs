@@ -126,7 +126,8 @@ async fn waiters_outlive_a_restart() {
         let token = outcome.expect("it has time enough");
         assert!(token > held.token().as_i64());
     }
-    assert_eq!(guarded(held.release()).await.ok(), Some(Released::AlreadyExpired));
+    // Over the connection that broke it may have been released, for all that anybody can tell.
+    assert_eq!(guarded(held.release()).await.ok(), Some(Released::Unknown));
 }
 
 #[tokio::test(flavor = "multi_thread")]

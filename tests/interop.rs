@@ -27,7 +27,6 @@ async fn start() -> (RedisServer, LockManager) {
 
 /// A Python that has redis-py; Debian's module is seen by Debian's interpreter alone. Where there
 /// is none, the test is left out, but not silently in continuous integration.
-#[expect(clippy::print_stderr, reason = "a test that is left out must say so")]
 fn python() -> Option<&'static str> {
     let has_redis = |python: &&str| {
         let mut import = Command::new(python);

@@ -2,7 +2,6 @@
 //!
 //! All implementations take turns within each round, on one private Redis server, so that a noisy
 //! machine is noisy for all of them. Compare the rows of one run; times of different runs say little.
-#![allow(clippy::print_stdout, reason = "its output is what it is for")]
 
 mod implementation;
 mod report;

@@ -7,11 +7,13 @@ use tracing::{Instrument as _, field::Empty};
 use crate::{
     clock::Moment,
     error::{BackendError, BackendErrorKind, LockError},
+    fence::FencingToken,
     guard::LockGuard,
     key::LockKey,
     lease::{Grant, Lease, valid_until},
     manager::Inner,
     options::{LockOptions, Settings},
+    owner::OwnerToken,
     retry::Pace,
     scope,
     store::{Answer, Claim, LockStore},
@@ -51,7 +53,7 @@ pub(crate) async fn acquire(
     span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
     let _entered = span.enter();
     match acquired {
-        Ok((owner, fence, sent_at)) => {
+        Ok(Granted { owner, fence, sent_at }) => {
             tracing::debug!(%key, %fence, ?waited, "lock acquired");
             let manager_id = manager.id;
             let grant =
@@ -78,7 +80,11 @@ enum Refusal {
     ShutDown,
 }
 
-type Granted = (crate::owner::OwnerToken, crate::fence::FencingToken, Moment);
+struct Granted {
+    owner: OwnerToken,
+    fence: FencingToken,
+    sent_at: Moment,
+}
 
 async fn ask_until_granted(
     manager: &Arc<Inner>,
@@ -106,7 +112,7 @@ async fn ask_until_granted(
             Ok(Answer::Granted { owner, fence, sent_at }) => {
                 let closed = manager.is_closed();
                 if now < valid_until(sent_at, settings.expire) && !closed {
-                    return Ok((owner, fence, sent_at));
+                    return Ok(Granted { owner, fence, sent_at });
                 }
                 // Not ours to use, since the answer took longer than the lease lasts or the
                 // manager has ended, but perhaps ours to give back.

@@ -46,7 +46,8 @@ pub enum LockError {
         no_expiry: bool,
     },
 
-    /// The server could not be asked, or did not answer in time. The body did not start.
+    /// The server could not be asked, or did not answer in time. Where an acquisition fails with
+    /// it, the body did not start; extending and releasing by hand fail with it too.
     #[error("lock `{key}`: {source} (tried for {})", Rounded(*.waited))]
     #[non_exhaustive]
     Backend {
@@ -161,8 +162,8 @@ impl LockError {
         matches!(self, Self::Lost { .. })
     }
 
-    /// The same call may succeed later, and its body has not started: contention, and failures of
-    /// the server that pass.
+    /// The same call may succeed later: contention, and failures of the server that pass. A body
+    /// has not started then.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {

@@ -157,6 +157,7 @@ impl LockGuard {
         let outcome = match &released {
             Ok(Released::Released) => "released",
             Ok(Released::AlreadyExpired) => "already expired",
+            Ok(Released::Unknown) => "unknown",
             Err(_) => "failed",
         };
         span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
@@ -199,11 +200,7 @@ impl LockGuard {
         std::future::poll_fn(|context| {
             if cancel {
                 // Registered before the state is looked at, so that no loss falls in between.
-                let _: Poll<()> = if loss.as_mut().poll(context).is_pending() {
-                    Poll::Pending
-                } else {
-                    Poll::Ready(())
-                };
+                let _: Poll<()> = loss.as_mut().poll(context);
                 if let Some(reason) = lease.lost_reason() {
                     return Poll::Ready(Err(lease.lost_error(reason)));
                 }

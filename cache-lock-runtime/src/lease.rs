@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -44,6 +44,8 @@ pub(crate) struct Lease {
     state: AtomicU8,
     lost: Notify,
     schedule: Mutex<Schedule>,
+    /// How many spans of a long hold were reported.
+    long_hold: AtomicU32,
 }
 
 /// Where the lease stands in the renewer's agenda.
@@ -92,6 +94,7 @@ impl Lease {
             state: AtomicU8::new(HELD),
             lost: Notify::new(),
             schedule: Mutex::new(Schedule::Out),
+            long_hold: AtomicU32::new(0),
         }
     }
 
@@ -176,6 +179,11 @@ impl Lease {
             let deadline = valid_until(sent_at, expire).min(self.last_end().unwrap_or(Moment::FAR));
             self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
         }
+    }
+
+    /// Whether the lease has been held for more spans than were reported; they are from now on.
+    pub(crate) fn is_news(&self, spans: u32) -> bool {
+        self.long_hold.fetch_max(spans, Ordering::Relaxed) < spans
     }
 
     pub(crate) fn schedule(&self) -> MutexGuard<'_, Schedule> {

@@ -3,6 +3,7 @@
 //!
 //! Use it through the crate `cache-lock`, which adds the attribute.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod acquire;
 mod agenda;

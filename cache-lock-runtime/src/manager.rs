@@ -130,7 +130,7 @@ impl LockManager {
     /// ```
     #[must_use]
     pub fn in_memory() -> Self {
-        LockManagerBuilder::default().build(MemoryStore::new().into(), Driver::new())
+        LockManagerBuilder::default().build(MemoryStore::new().into(), Arc::new(Driver::new()))
     }
 
     /// Makes this the manager that the attribute uses, for the rest of the process.
@@ -151,7 +151,8 @@ impl LockManager {
     }
 
     /// Runs a future with this manager in place of the installed one, for the attribute on
-    /// functions that it calls. It does not cross `spawn`: a spawned task needs a scope of its own.
+    /// functions that it calls. It does not cross `spawn`: a spawned task needs a scope of its own,
+    /// `spawn(locks.scope(future))`.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -164,8 +165,8 @@ impl LockManager {
     ///
     /// # Cancel safety
     /// That of the future.
-    pub async fn scope<F: Future>(&self, future: F) -> F::Output {
-        scope::with_manager(self.clone(), future).await
+    pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        scope::with_manager(self.clone(), future)
     }
 
     /// Acquires a lock, and waits for another holder for as long as the options say.
@@ -246,8 +247,11 @@ impl LockManager {
 
     /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
     /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and
-    /// acquisitions and releases that are under way are waited for. Holders have one attempt (1 s) to let go before their
-    /// locks are taken from them.
+    /// acquisitions and releases that are under way are waited for. Holders have one attempt (1 s)
+    /// to let go before their locks are taken from them.
+    ///
+    /// A program calls it before it ends: the thread that releases what was dropped last ends with
+    /// the process, and those locks would stay until their leases run out.
     ///
     /// # Cancel safety
     /// It goes on in the background as far as it has come, and can be called again.
@@ -296,7 +300,7 @@ pub struct InHand {
     pub tasks: usize,
     /// Timers that run.
     pub timers: usize,
-    /// Connections that are open.
+    /// Connections that are open, or being opened.
     pub connections: usize,
 }
 
@@ -389,7 +393,7 @@ impl LockManagerBuilder {
     /// [`LockError::InvalidOption`].
     pub fn in_memory(self, store: MemoryStore) -> Result<LockManager, LockError> {
         self.check()?;
-        Ok(self.build(store.into(), Driver::new()))
+        Ok(self.build(store.into(), Arc::new(Driver::new())))
     }
 
     /// Connects to a Redis server; see [`LockManager::connect`].
@@ -441,8 +445,7 @@ impl LockManagerBuilder {
         Ok(())
     }
 
-    fn build(self, store: Store, driver: impl Into<Arc<Driver>>) -> LockManager {
-        let driver = driver.into();
+    fn build(self, store: Store, driver: Arc<Driver>) -> LockManager {
         let owners = Arc::new(Owners::new());
         let attempt_timeout = self.attempt_timeout;
         let renewer = Arc::new(Renewer::new(store.clone(), Arc::clone(&driver), attempt_timeout));

@@ -15,7 +15,7 @@ use std::{
 pub(crate) struct Owners {
     /// Names the manager, for an operator who looks at a record: host, process, and a random
     /// number that tells apart managers of one process and processes of one number.
-    inbox: String,
+    manager: String,
     /// Keyed by the system's random numbers.
     random: RandomState,
     serial: AtomicU64,
@@ -25,8 +25,8 @@ impl Owners {
     pub(crate) fn new() -> Self {
         let random = RandomState::new();
         let nonce = random.hash_one("manager");
-        let inbox = format!("{}.{}.{nonce:016x}", host(), process::id());
-        Self { inbox, random, serial: AtomicU64::new(0) }
+        let manager = format!("{}.{}.{nonce:016x}", host(), process::id());
+        Self { manager, random, serial: AtomicU64::new(0) }
     }
 
     /// A token that no lease and no wait has had.
@@ -66,7 +66,7 @@ impl fmt::Display for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { owners, serial } = self;
         // The hash cannot be guessed, and the serial number makes it unique.
-        write!(f, "cl1:{}:{:016x}{serial:x}", owners.inbox, owners.random(*serial))
+        write!(f, "cl1:{}:{:016x}{serial:x}", owners.manager, owners.random(*serial))
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
         assert_ne!(first.next(), second.next());
         let token = first.next();
         assert_eq!(token, token.clone());
-        assert!(token.to_string().starts_with(&format!("cl1:{}:", first.inbox)));
+        assert!(token.to_string().starts_with(&format!("cl1:{}:", first.manager)));
         assert_eq!(token.to_string().split(':').count(), 3);
     }
 }

@@ -92,9 +92,7 @@ impl Renewer {
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             for lease in self.agenda.due().await {
-                // The lock is released before anything is logged or sent.
-                let known = matches!(*lease.schedule(), Schedule::Over);
-                if known || lease.lost_reason().is_some() {
+                if lease.is_over() || lease.lost_reason().is_some() {
                     continue;
                 }
                 if Moment::now() < next_look(&lease) {
@@ -188,11 +186,9 @@ fn next_look(lease: &Lease) -> Moment {
 }
 
 fn warn_of_long_hold(lease: &Lease, now: Moment) {
-    let expire = lease.settings.expire;
-    let (held, one) = (lease.acquired.until(now), expire.saturating_mul(LONG_HOLD));
-    // Renewals come every third of a lease, so this is true for one of them in each span.
-    let since = held.as_nanos() % one.as_nanos().max(1);
-    if lease.settings.max_hold.is_none() && held >= one && since < (expire / 3).as_nanos() {
+    let (held, span) = (lease.acquired.until(now), lease.settings.expire.saturating_mul(LONG_HOLD));
+    let spans = u32::try_from(held.as_nanos() / span.as_nanos().max(1)).unwrap_or(u32::MAX);
+    if lease.settings.max_hold.is_none() && lease.is_news(spans) {
         tracing::warn!(
             key = %lease.key, fence = %lease.fence, ?held,
             "lock held for a long time and still being renewed; `max_hold` would end it"

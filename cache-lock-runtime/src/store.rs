@@ -86,6 +86,9 @@ pub enum Released {
     Released,
     /// The lease had ended before: somebody else may have held the lock since.
     AlreadyExpired,
+    /// The connection broke before the answer came, and by the next try the lock was not ours any
+    /// more: this call has released it, or the lease had ended before.
+    Unknown,
 }
 
 /// The stores, in one type: dispatch without boxing a future per call.

@@ -58,13 +58,14 @@ async fn answers_slower_than_the_lease_grant_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_that_is_read_too_late_grants_nothing() {
     guarded(async {
-        let server = RedisServer::start();
-        let locks = LockManager::connect(&server.url()).await.expect("the server is there");
+        let (server, proxy, locks) = proxied().await;
         let expire = Duration::from_millis(300);
         let options = PATIENT.expire(expire).timeout(Duration::ZERO);
         // So that the server knows the script, and one request is all it takes.
         locks.acquire("other", &PATIENT).await.expect("free").release().await.expect("no failure");
         server.cli(&["CONFIG", "RESETSTAT"]);
+        // So that it is not read at once.
+        proxy.set(Direction::Replies, Fault::Delay(Duration::from_millis(50)));
         let acquiring = locks.acquire("job", &options);
         let (acquired, ()) = tokio::join!(biased; acquiring, async {
             wait_until("it is granted", || server.calls("set") > 0);

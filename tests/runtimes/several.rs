@@ -43,7 +43,7 @@ fn runtimes_at_once(fleet: Fleet) {
     thread::scope(|scope| {
         for number in 0..RUNTIMES {
             let (locks, count) = (&locks, &count);
-            let make = if number % 2 == 0 { current_thread } else { multi_thread };
+            let make = if number.is_multiple_of(2) { current_thread } else { multi_thread };
             scope.spawn(move || {
                 let body = async |_: &LockGuard| {
                     let seen = count.load(Ordering::SeqCst);

@@ -56,7 +56,7 @@ impl MemoryStore {
         self.records().by_key.len()
     }
 
-    /// No lock is held.
+    /// There are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -131,26 +131,26 @@ impl RedisStore {
             Some(answer) => answer.map_err(Failure::from),
             None => Err(Failure::overdue()),
         };
-        result.inspect_err(|failure| settle(&self.inner.links, link, failure))
+        settle(&self.inner.links, link, &result);
+        result
     }
 
-    /// Runs a script that does no harm if it runs twice, and says when the request was sent that
-    /// was answered. A connection that turns out to be closed is replaced once: the server may
-    /// have been restarted since it was last used.
+    /// Runs a script that does no harm if it runs twice. A connection that turns out to be closed
+    /// is replaced once: the server may have been restarted since it was last used.
     async fn run(
         &self,
         script: &LuaScript,
         keys: &[&str],
         arguments: &[&str],
         give_up: Moment,
-    ) -> Result<(Value, Moment), BackendError> {
-        let mut replaced = false;
+    ) -> Result<Ran, BackendError> {
+        let mut repeated = false;
         loop {
             let link = self.link(give_up).await?;
             let sent_at = Moment::now();
             match self.run_over(&link, script, keys, arguments, give_up).await {
-                Ok(value) => return Ok((value, sent_at)),
-                Err(Failure::Closed(_)) if !replaced => replaced = true,
+                Ok(value) => return Ok(Ran { value, sent_at, repeated }),
+                Err(Failure::Closed(_)) if !repeated => repeated = true,
                 Err(failure) => return Err(failure.into_error()),
             }
         }
@@ -183,6 +183,15 @@ impl RedisStore {
     }
 }
 
+/// The answer to a script.
+struct Ran {
+    value: Value,
+    /// When the request was sent that was answered.
+    sent_at: Moment,
+    /// An earlier request was not answered, and may have been carried out.
+    repeated: bool,
+}
+
 impl LockStore for RedisStore {
     fn claim(&self, key: &LockKey, owner: OwnerToken) -> impl Claim {
         RedisClaim::new(self.clone(), key.clone(), owner)
@@ -198,7 +207,8 @@ impl LockStore for RedisStore {
         let owner = owner.to_string();
         let script = &self.inner.scripts.extend;
         let arguments = [&*owner, &*milliseconds(expire)];
-        let (value, sent_at) = self.run(script, &[key.as_str()], &arguments, give_up).await?;
+        let Ran { value, sent_at, .. } =
+            self.run(script, &[key.as_str()], &arguments, give_up).await?;
         match value {
             Value::Int(1) => Ok(Extended::Kept { sent_at }),
             Value::Int(0) => Ok(Extended::Gone),
@@ -214,10 +224,12 @@ impl LockStore for RedisStore {
     ) -> Result<Released, BackendError> {
         let owner = owner.to_string();
         let script = &self.inner.scripts.release;
-        let (value, _) = self.run(script, &[key.as_str()], &[&owner], give_up).await?;
+        let Ran { value, repeated, .. } =
+            self.run(script, &[key.as_str()], &[&owner], give_up).await?;
         match value {
             Value::Int(1) => Ok(Released::Released),
-            // Also if the answer to a first try was lost; then it was released by that.
+            // The first request, whose answer was lost, may have released it.
+            Value::Int(0) if repeated => Ok(Released::Unknown),
             Value::Int(0) => Ok(Released::AlreadyExpired),
             other => Err(unexpected(&other)),
         }

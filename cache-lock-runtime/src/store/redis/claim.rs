@@ -36,20 +36,30 @@ impl RedisClaim {
     /// Gets ready to ask over `link`.
     ///
     /// Over the same connection, requests are carried out in order, so the same token may be asked
-    /// under again: it finds the lock its own if the earlier request took it. The same goes when
-    /// the earlier connection is closed. But if the earlier request may still be on its way over
-    /// another connection, it could take the lock at any later time, also when this acquisition
-    /// has ended; so it is forgotten there, and asked for under a new token here.
-    fn turn_to(&mut self, link: &Arc<Link>, expire: Duration) {
-        if let Some((earlier, expire)) = self.unanswered.take()
-            && !Arc::ptr_eq(&earlier, link)
-            && !earlier.is_closed()
-        {
-            let owner = self.owner.successor();
-            let owner = mem::replace(&mut self.owner, owner);
-            self.store.forget(earlier, self.key.clone(), owner, expire);
+    /// under again: it finds the lock its own if the earlier request took it. But an earlier request
+    /// over another connection may still be on its way, even if that one has broken, and could take
+    /// the lock at any later time, also when this acquisition has ended. So a token is asked under
+    /// over one connection only: here a new one is, after what the old one may have taken was
+    /// released, and the old request is forgotten.
+    async fn turn_to(
+        &mut self,
+        link: &Arc<Link>,
+        expire: Duration,
+        give_up: Moment,
+    ) -> Result<(), Failure> {
+        match self.unanswered.take() {
+            Some((earlier, lease)) if !Arc::ptr_eq(&earlier, link) => {
+                let owner = self.owner.successor();
+                let owner = mem::replace(&mut self.owner, owner);
+                self.store.forget(earlier, self.key.clone(), owner.clone(), lease);
+                let script = &self.store.inner.scripts.release;
+                let (key, owner) = (self.key.as_str(), owner.to_string());
+                self.store.run_over(link, script, &[key], &[&owner], give_up).await?;
+            }
+            _ => {}
         }
         self.unanswered = Some((Arc::clone(link), expire));
+        Ok(())
     }
 
     async fn ask_over(
@@ -58,7 +68,7 @@ impl RedisClaim {
         expire: Duration,
         give_up: Moment,
     ) -> Result<Answer, Failure> {
-        self.turn_to(link, expire);
+        self.turn_to(link, expire, give_up).await?;
         let owner = self.owner.to_string();
         let keys = [self.key.as_str(), &self.fence_key];
         let arguments = [&*owner, &*milliseconds(expire), FENCE_TTL_MS];

@@ -9,7 +9,7 @@ use crate::error::{BackendError, BackendErrorKind};
 pub(super) enum Failure {
     /// The server answered: it was not.
     Refused(BackendError),
-    /// The connection is over: it may have been, and will not be any more.
+    /// The connection is over: it may have been.
     Closed(BackendError),
     /// There is no answer yet: everything is open.
     Overdue(BackendError),

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::failure::{Failure, describe};
-use crate::error::BackendError;
+use crate::error::{BackendError, BackendErrorKind};
 
 /// So many answers in a row that do not come in time end a connection: nothing else ends one
 /// whose other side is gone without a word.
@@ -32,7 +32,6 @@ const PATIENCE: u32 = 2;
 pub(super) struct Link {
     connection: MultiplexedConnection,
     runtime: Id,
-    closed: AtomicBool,
     overdue: AtomicU32,
 }
 
@@ -43,24 +42,11 @@ impl Link {
     /// The command may be carried out, or not.
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
         let mut connection = self.connection.clone();
-        let answer = connection.req_packed_command(command).await;
-        let answer = answer.and_then(Value::extract_error);
-        match &answer {
-            Err(error) if error.is_io_error() || error.is_unrecoverable_error() => {
-                self.closed.store(true, Ordering::Release);
-            }
-            _ => self.overdue.store(0, Ordering::Relaxed),
-        }
-        answer
-    }
-
-    /// Nothing that was sent over it will be carried out any more.
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+        connection.req_packed_command(command).await.and_then(Value::extract_error)
     }
 
     /// Counts an answer that did not come in time. True if that is one too many.
-    pub(super) fn is_overdue(&self) -> bool {
+    pub(super) fn count_overdue(&self) -> bool {
         self.overdue.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENCE
     }
 }
@@ -138,8 +124,8 @@ impl Links {
             match client.get_multiplexed_async_connection_with_config(&config).await {
                 Ok(connection) => {
                     self.resp2.store(resp2, Ordering::Relaxed);
-                    let (closed, overdue) = (AtomicBool::new(false), AtomicU32::new(0));
-                    return Ok(Arc::new(Link { connection, runtime, closed, overdue }));
+                    let overdue = AtomicU32::new(0);
+                    return Ok(Arc::new(Link { connection, runtime, overdue }));
                 }
                 Err(error) if !resp2 && refuses_resp3(&error) => resp2 = true,
                 Err(error) => return Err(describe(error)),
@@ -197,13 +183,17 @@ impl Drop for Entry {
     }
 }
 
-/// The failure of a call over a connection, and what becomes of the connection.
-pub(super) fn settle(links: &Links, link: &Arc<Link>, failure: &Failure) {
-    let end = match failure {
-        Failure::Closed(_) => true,
-        Failure::Overdue(_) => link.is_overdue(),
+/// What becomes of a connection after a call over it.
+pub(super) fn settle(links: &Links, link: &Arc<Link>, answer: &Result<Value, Failure>) {
+    let end = match answer {
+        Err(Failure::Closed(_)) => true,
+        Err(Failure::Overdue(_)) => link.count_overdue(),
         // A primary that became a replica: the name may lead to the new one.
-        Failure::Refused(error) => error.kind() == crate::error::BackendErrorKind::ReadOnly,
+        Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => true,
+        Ok(_) | Err(Failure::Refused(_)) => {
+            link.overdue.store(0, Ordering::Relaxed);
+            false
+        }
     };
     if end {
         links.retire(link);

@@ -16,6 +16,8 @@ fn alias(depth: u32) -> BoxFuture<'static, Result<String, LockError>> {
     recursive(depth)
 }
 
+// Of an async block, which the body becomes, clippy asks whether a future is meant as its value.
+#[allow(clippy::async_yields_async)]
 #[cache_lock(prefix = "deferred", or_else = never)]
 async fn deferred() -> BoxFuture<'static, u8> {
     Box::pin(async move { 1 })
