@@ -14,7 +14,7 @@ use crate::{key::LockKey, key::MAX_LEN};
 /// turned into an error type of your own:
 ///
 /// ```
-/// use cache_lock_runtime::LockError;
+/// use cache_lock::LockError;
 ///
 /// #[derive(Debug)]
 /// enum ReserveError {

@@ -6,21 +6,28 @@ use std::fmt;
 ///
 /// A lock that lives on another machine can be lost without its holder noticing in time: a process
 /// that was stopped for longer than its lease wakes up and writes. The resource that is written to
-/// can tell: it remembers the greatest token it has seen, and refuses smaller ones. With MongoDB
-/// that is one condition in the update:
+/// can tell: it remembers the greatest token it has seen, and refuses smaller ones. With MongoDB,
+/// where each document begins with `fence: 0`, that is one condition in every update:
 ///
 /// ```
-/// # use cache_lock_runtime::{LockManager, LockKey, LockOptions};
+/// # use cache_lock::{LockManager, LockKey, LockOptions};
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// # let locks = LockManager::in_memory();
 /// let lock = locks.acquire(LockKey::new("item").part(7), &LockOptions::new()).await?;
 /// let token = lock.token().as_i64();
+/// // The first write of a hold raises the fence, and returns what is decided by: from here on
+/// // every older holder is refused.
+/// // let item = items.find_one_and_update(
+/// //     doc! { "_id": 7, "fence": { "$lte": token } },
+/// //     doc! { "$set": { "fence": token } },
+/// // );
+/// // Each later write has the same condition.
 /// // items.update_one(
 /// //     doc! { "_id": 7, "fence": { "$lte": token } },
-/// //     doc! { "$inc": { "stock": -1 }, "$set": { "fence": token } },
-/// // )
+/// //     doc! { "$set": { "stock": item.stock - 1, "fence": token } },
+/// // );
 /// # assert!(token > 0);
-/// # Ok::<(), cache_lock_runtime::LockError>(()) }).unwrap();
+/// # Ok::<(), cache_lock::LockError>(()) }).unwrap();
 /// ```
 ///
 /// It starts from the server's clock in microseconds, so that it goes on rising after the server

@@ -23,6 +23,8 @@ use crate::{
 /// [`LockOptions::renew`](crate::LockOptions::renew) says otherwise). It can be lost all the same:
 /// see [`lost`](Self::lost).
 ///
+/// `let _ = locks.acquire(..)` drops it, and so releases the lock, at once; give it a name.
+///
 /// The drop does not wait for the server, works outside of a runtime and in a panicking task, and
 /// is tried again in the background if the server cannot be reached; if even that fails, the lock
 /// is free when its lease ends. [`release`](Self::release) waits, and tells the outcome.
@@ -71,7 +73,7 @@ impl LockGuard {
     /// Waits until the lease is lost, and says how. Never returns while the lock is held.
     ///
     /// ```
-    /// # use cache_lock_runtime::{LockManager, LockOptions};
+    /// # use cache_lock::{LockManager, LockOptions};
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
     /// # let locks = LockManager::in_memory();
     /// # async fn work() {}
@@ -81,7 +83,7 @@ impl LockGuard {
     ///     () = work() => {}
     ///     reason = guard.lost() => eprintln!("stopped: {reason}"),
     /// }
-    /// # Ok::<(), cache_lock_runtime::LockError>(()) }).unwrap();
+    /// # Ok::<(), cache_lock::LockError>(()) }).unwrap();
     /// ```
     ///
     /// # Cancel safety

@@ -15,7 +15,7 @@ pub(crate) const MAX_LEN: usize = 1024;
 /// key; the prefix stands as it was typed.
 ///
 /// ```
-/// use cache_lock_runtime::LockKey;
+/// use cache_lock::LockKey;
 ///
 /// let key = LockKey::new("room").part("berlin").part(42);
 /// assert_eq!(key.as_str(), "room:berlin:42");
@@ -29,7 +29,6 @@ pub(crate) const MAX_LEN: usize = 1024;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockKey {
     text: String,
-    prefix_len: u32,
 }
 
 impl LockKey {
@@ -37,10 +36,7 @@ impl LockKey {
     /// different prefixes are only as different as you make the prefixes.
     #[must_use]
     pub fn new(prefix: impl Into<String>) -> Self {
-        let text = prefix.into();
-        // A prefix beyond 4 GiB is refused with every other key beyond 1 KiB.
-        let prefix_len = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        Self { text, prefix_len }
+        Self { text: prefix.into() }
     }
 
     /// Adds `:` and the part, percent-escaped.
@@ -89,15 +85,16 @@ impl LockKey {
         }
     }
 
-    /// The record that keeps the last fencing number. It lies in the lock's own cluster slot, and
-    /// under the lock's prefix, so that an ACL rule for the prefix covers it.
+    /// The record that keeps the last fencing number: one for each record of a lock, however its
+    /// key was put together. It lies in the lock's own cluster slot, and begins as the key does up
+    /// to its last part, so that an ACL rule for a prefix covers it.
     #[cfg(any(feature = "redis", test))]
     pub(crate) fn fence_key(&self) -> String {
         if hash_tag(&self.text).is_some() {
             return format!("{}{FENCE_SUFFIX}", self.text);
         }
-        let prefix = self.text.get(..self.prefix_len as usize).unwrap_or_default();
-        format!("{prefix}:{{{}}}{FENCE_SUFFIX}", self.text)
+        let start = self.text.rsplit_once(':').map_or(&*self.text, |(start, _)| start);
+        format!("{start}:{{{}}}{FENCE_SUFFIX}", self.text)
     }
 }
 
@@ -150,7 +147,7 @@ impl From<String> for LockKey {
 /// For a type of your own, write what tells its values apart:
 ///
 /// ```
-/// use cache_lock_runtime::{LockKey, LockKeyPart, PartWriter};
+/// use cache_lock::{LockKey, LockKeyPart, PartWriter};
 ///
 /// struct RoomId { house: u32, number: u32 }
 ///
@@ -358,6 +355,12 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_its_text_however_it_was_put_together() {
+        assert_eq!(key("room:7"), key("room").part(7));
+        assert_eq!(key("a:b").part(1).fence_key(), key("a").part("b").part(1).fence_key());
+    }
+
+    #[test]
     fn refused_keys() {
         assert_eq!(key("").validate(), Err(KeyProblem::Empty));
         assert_eq!(key(&"x".repeat(1024)).validate(), Ok(()));
@@ -376,6 +379,8 @@ mod tests {
     fn the_fence_lies_in_the_slot_of_the_lock_and_under_its_prefix() {
         for (lock, fence) in [
             (key("room").part(42), "room:{room:42}:fence"),
+            (key("room:42"), "room:{room:42}:fence"),
+            (key("shop:eu").part("a").part(1), "shop:eu:a:{shop:eu:a:1}:fence"),
             (key("job"), "job:{job}:fence"),
             (key("{eu}:room").part(42), "{eu}:room:42:fence"),
         ] {

@@ -39,8 +39,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// runtimes; a thread of its own renews the leases, so that a body may block.
 ///
 /// ```no_run
-/// # async fn main_() -> Result<(), cache_lock_runtime::LockError> {
-/// use cache_lock_runtime::LockManager;
+/// # async fn main_() -> Result<(), cache_lock::LockError> {
+/// use cache_lock::LockManager;
 ///
 /// let locks = LockManager::connect("redis://127.0.0.1/").await?;
 /// locks.install()?;
@@ -120,13 +120,13 @@ impl LockManager {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// use cache_lock_runtime::{LockKey, LockManager, LockOptions};
+    /// use cache_lock::{LockKey, LockManager, LockOptions};
     ///
     /// let locks = LockManager::in_memory();
     /// let guard = locks.acquire(LockKey::new("room").part(42), &LockOptions::new()).await?;
     /// assert_eq!(guard.key().as_str(), "room:42");
     /// guard.release().await?;
-    /// # Ok::<(), cache_lock_runtime::LockError>(()) }).unwrap();
+    /// # Ok::<(), cache_lock::LockError>(()) }).unwrap();
     /// ```
     #[must_use]
     pub fn in_memory() -> Self {
@@ -156,7 +156,7 @@ impl LockManager {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// use cache_lock_runtime::LockManager;
+    /// use cache_lock::LockManager;
     ///
     /// # async fn reserve() {}
     /// LockManager::in_memory().scope(async { reserve().await }).await;
@@ -210,17 +210,18 @@ impl LockManager {
         }
     }
 
-    /// Runs a body while holding a lock. It is what the attribute does.
+    /// Runs a body while holding a lock. It is what the attribute does. The body's own `Result` comes
+    /// inside of that of the lock.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// use cache_lock_runtime::{LockGuard, LockManager, LockOptions};
+    /// use cache_lock::{LockGuard, LockManager, LockOptions};
     ///
     /// let locks = LockManager::in_memory();
     /// let body = async |lock: &LockGuard| lock.token();
     /// let token = locks.run("job", &LockOptions::new(), body).await?;
     /// assert!(token.as_i64() > 0);
-    /// # Ok::<(), cache_lock_runtime::LockError>(()) }).unwrap();
+    /// # Ok::<(), cache_lock::LockError>(()) }).unwrap();
     /// ```
     ///
     /// # Errors
@@ -318,13 +319,13 @@ impl fmt::Debug for LockManager {
 ///
 /// ```
 /// use std::time::Duration;
-/// use cache_lock_runtime::{LockManager, MemoryStore};
+/// use cache_lock::{LockManager, MemoryStore};
 ///
 /// let locks = LockManager::builder()
 ///     .timeout(Duration::from_secs(5))
 ///     .expire(Duration::from_secs(30))
 ///     .in_memory(MemoryStore::new())?;
-/// # Ok::<(), cache_lock_runtime::LockError>(())
+/// # Ok::<(), cache_lock::LockError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]

@@ -15,7 +15,7 @@ pub(crate) const MAX_EXPIRE: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// ```
 /// use std::time::Duration;
-/// use cache_lock_runtime::{LockOptions, OnLost};
+/// use cache_lock::{LockOptions, OnLost};
 ///
 /// const PATIENT: LockOptions = LockOptions::new()
 ///     .timeout(Duration::from_secs(30))
@@ -69,7 +69,8 @@ impl LockOptions {
         self
     }
 
-    /// What becomes of a body whose lease is lost.
+    /// What becomes of a body whose lease is lost: one that runs under the attribute or
+    /// [`LockManager::run`](crate::LockManager::run). Who holds a guard asks it.
     pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.on_lost = on_lost;
         self

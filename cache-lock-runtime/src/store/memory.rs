@@ -16,7 +16,7 @@ use crate::{
 /// in a test.
 ///
 /// ```
-/// use cache_lock_runtime::{LockManager, LockOptions, MemoryStore};
+/// use cache_lock::{LockManager, LockOptions, MemoryStore};
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let store = MemoryStore::new();
 /// let here = LockManager::builder().in_memory(store.clone())?;
@@ -24,7 +24,7 @@ use crate::{
 ///
 /// let _guard = here.acquire("job", &LockOptions::new()).await?;
 /// assert!(there.try_acquire("job", &LockOptions::new()).await?.is_none());
-/// # Ok::<(), cache_lock_runtime::LockError>(()) }).unwrap();
+/// # Ok::<(), cache_lock::LockError>(()) }).unwrap();
 /// ```
 #[derive(Clone, Default)]
 pub struct MemoryStore {

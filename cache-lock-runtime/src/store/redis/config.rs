@@ -80,7 +80,9 @@ pub(super) fn redacted(url: &str) -> String {
 }
 
 fn unreadable(url: &str, error: RedisError) -> BackendError {
-    let why = describe(error);
+    // Behind a dash comes the kind of the error, which is no news.
+    let why = error.to_string();
+    let why = why.split("- ").next().unwrap_or_default();
     let hint = if url.starts_with("rediss://") && !cfg!(feature = "tls") {
         "; for `rediss://` build cache-lock with the feature `tls`"
     } else {
@@ -88,7 +90,7 @@ fn unreadable(url: &str, error: RedisError) -> BackendError {
     };
     BackendError::new(
         BackendErrorKind::Configuration,
-        format!("`{}` is not a Redis URL: {why}{hint}", redacted(url)),
+        format!("`{}` is not a Redis URL ({why}){hint}", redacted(url)),
     )
 }
 

@@ -66,7 +66,8 @@ pub(super) fn describe(error: RedisError) -> BackendError {
                 .to_owned(),
         ),
         (ErrorKind::Server(ServerErrorKind::NoPerm) | ErrorKind::AuthenticationFailed, _)
-        | (_, "NOAUTH" | "WRONGPASS" | "NOPERM") => (Denied, said("the server does not allow it")),
+        | (_, "WRONGPASS" | "NOPERM") => (Denied, said("the server does not allow it")),
+        (_, "NOAUTH") => (Denied, "the server asks for a password".to_owned()),
         // What a script may not do has no code of its own, and other words from version 7.2 on.
         _ if detail.starts_with("The user executing the script can't")
             || detail.starts_with("ACL failure in script") =>
@@ -74,6 +75,9 @@ pub(super) fn describe(error: RedisError) -> BackendError {
             (Denied, said("the server does not allow it"))
         }
         (ErrorKind::Io, _) => (Unreachable, format!("the server is unreachable: {error}")),
+        (ErrorKind::Parse, _) => {
+            (Configuration, "what answers there is no Redis server".to_owned())
+        }
         (ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported, _) => {
             (Configuration, error.to_string())
         }
