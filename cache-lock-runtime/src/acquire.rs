@@ -44,6 +44,13 @@ pub(crate) async fn acquire(
     // Boxed, since a lock must not make its user's own future large.
     let acquired = Box::pin(asking).await;
     let waited = started.until(Moment::now());
+    // The guard comes before all that is logged: what reads the log may fail.
+    let acquired = acquired.map(|granted| {
+        let Granted { owner, fence, sent_at } = granted;
+        let (key, manager_id) = (key.clone(), manager.id);
+        let grant = Grant { key, owner, fence, settings, sent_at, manager: manager_id, enclosing };
+        LockGuard::new(Arc::clone(manager), Lease::new(grant))
+    });
     let outcome = match &acquired {
         Ok(_) => "acquired",
         Err(Refusal::Busy { .. }) => "contended",
@@ -53,12 +60,9 @@ pub(crate) async fn acquire(
     span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
     let _entered = span.enter();
     match acquired {
-        Ok(Granted { owner, fence, sent_at }) => {
-            tracing::debug!(%key, %fence, ?waited, "lock acquired");
-            let manager_id = manager.id;
-            let grant =
-                Grant { key, owner, fence, settings, sent_at, manager: manager_id, enclosing };
-            Ok(LockGuard::new(Arc::clone(manager), Lease::new(grant)))
+        Ok(guard) => {
+            tracing::debug!(%key, fence = %guard.token(), ?waited, "lock acquired");
+            Ok(guard)
         }
         // Whatever the server said in the end, asking again is of no use.
         Err(_) if manager.is_closed() => Err(LockError::ShutDown),

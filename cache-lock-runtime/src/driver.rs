@@ -9,8 +9,9 @@ use std::{
     io,
     pin::{Pin, pin},
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -29,7 +30,8 @@ const LINGER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Driver {
-    runtime: OnceLock<Result<runtime::Handle, io::ErrorKind>>,
+    runtime: OnceLock<runtime::Handle>,
+    starting: Mutex<()>,
     shared: Arc<Shared>,
 }
 
@@ -50,41 +52,50 @@ impl Driver {
             idle: Notify::new(),
             stop: Notify::new(),
         };
-        Self { runtime: OnceLock::new(), shared: Arc::new(shared) }
+        Self { runtime: OnceLock::new(), starting: Mutex::default(), shared: Arc::new(shared) }
     }
 
-    /// Starts the thread, and on it `resident`, which runs until the driver stops. Later calls do
-    /// nothing.
+    /// Starts the thread, and on it `resident`, which runs until the driver stops. Does nothing if
+    /// it runs already; a start that fails is tried again by the next call.
     pub(crate) fn start<F>(&self, resident: impl FnOnce() -> F) -> Result<(), BackendError>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let started = self.runtime.get_or_init(|| {
-            let runtime = runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|error| error.kind())?;
-            let handle = runtime.handle().clone();
-            let shared = Arc::clone(&self.shared);
-            handle.spawn(resident());
-            std::thread::Builder::new()
-                .name("cache-lock".to_owned())
-                .spawn(move || runtime.block_on(shared.run()))
-                .map_err(|error| error.kind())?;
-            Ok(handle)
-        });
-        match started {
-            Ok(_) => Ok(()),
-            Err(kind) => Err(BackendError::new(
-                BackendErrorKind::Unreachable,
-                format!("the lock manager's thread could not be started: {kind}"),
-            )),
+        if self.runtime.get().is_some() {
+            return Ok(());
         }
+        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.runtime.get().is_none() {
+            let handle = self.start_thread().map_err(|error| {
+                let message = format!("the lock manager's thread could not be started: {error}");
+                BackendError::new(BackendErrorKind::Unreachable, message)
+            })?;
+            handle.spawn(resident());
+            // Nobody else sets it while this one is starting.
+            let _ = self.runtime.set(handle);
+        }
+        Ok(())
+    }
+
+    fn start_thread(&self) -> io::Result<runtime::Handle> {
+        let shared = Arc::clone(&self.shared);
+        let (sender, receiver) = mpsc::sync_channel(1);
+        // The runtime is built where it may be dropped: that is forbidden in async code.
+        std::thread::Builder::new().name("cache-lock".to_owned()).spawn(move || {
+            match runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => {
+                    let _ = sender.send(Ok(runtime.handle().clone()));
+                    runtime.block_on(shared.run());
+                }
+                Err(error) => drop(sender.send(Err(error))),
+            }
+        })?;
+        receiver.recv().unwrap_or_else(|_| Err(io::Error::other("it ended at once")))
     }
 
     /// The runtime of the thread, once it is started.
     pub(crate) fn handle(&self) -> Option<&runtime::Handle> {
-        self.runtime.get()?.as_ref().ok()
+        self.runtime.get()
     }
 
     /// Runs `task` on the thread; [`Driver::idle`] waits for it. Without a thread it is dropped:

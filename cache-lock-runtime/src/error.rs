@@ -250,11 +250,11 @@ impl fmt::Display for KeyProblem {
 /// A failure of the server that keeps the locks, or of the way to it.
 ///
 /// It never holds a password.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct BackendError {
     kind: BackendErrorKind,
     message: String,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl BackendError {
@@ -265,9 +265,9 @@ impl BackendError {
     #[cfg(feature = "redis")]
     pub(crate) fn with_source(
         mut self,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        source: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(Arc::new(source));
         self
     }
 
@@ -280,8 +280,8 @@ impl BackendError {
     /// The failure may pass without anybody changing the configuration.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
-        use BackendErrorKind::{Loading, OutOfMemory, ReadOnly, Timeout, Unreachable};
-        matches!(self.kind, Unreachable | Timeout | Loading | ReadOnly | OutOfMemory)
+        use BackendErrorKind::{Loading, OutOfMemory, ReadOnly, Timeout, Unavailable, Unreachable};
+        matches!(self.kind, Unreachable | Timeout | Loading | ReadOnly | OutOfMemory | Unavailable)
     }
 }
 
@@ -309,6 +309,9 @@ pub enum BackendErrorKind {
     Loading,
     /// The server is a replica, or has become one in a failover.
     ReadOnly,
+    /// The server is there, and cannot take writes for now: it misses its replicas, or is busy with
+    /// a script that runs for too long, or its cluster is down.
+    Unavailable,
     /// The server has reached its `maxmemory` and may not evict.
     OutOfMemory,
     /// The user or password is wrong, or the user may not run a command or touch the key.

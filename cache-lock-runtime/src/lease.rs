@@ -144,11 +144,12 @@ impl Lease {
             LostReason::ShutDown => SHUT_DOWN,
         };
         if self.end(state) {
+            // First of all: what reads the log may fail.
+            self.lost.notify_waiters();
             tracing::warn!(
                 key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
                 "lock lost: {reason}"
             );
-            self.lost.notify_waiters();
         }
     }
 

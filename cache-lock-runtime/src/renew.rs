@@ -3,6 +3,7 @@
 
 use std::{
     mem,
+    panic::{self, AssertUnwindSafe},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -92,20 +93,28 @@ impl Renewer {
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             for lease in self.agenda.due().await {
-                if lease.is_over() || lease.lost_reason().is_some() {
-                    continue;
-                }
-                if Moment::now() < next_look(&lease) {
-                    // It was extended by its holder.
-                    self.enter(&lease);
-                } else {
-                    // It stays on the agenda, for its end, and for whoever closes meanwhile.
+                // A log that panics must not cost all leases their renewal.
+                let looked = AssertUnwindSafe(|| self.look_after(&lease));
+                if panic::catch_unwind(looked).is_err() {
                     self.enter_for(&lease, lease.deadline());
-                    let renewer = Arc::clone(&self);
-                    self.driver.spawn(async move { renewer.renew(lease).await });
                 }
             }
         }
+    }
+
+    fn look_after(self: &Arc<Self>, lease: &Arc<Lease>) {
+        if lease.is_over() || lease.lost_reason().is_some() {
+            return;
+        }
+        if Moment::now() < next_look(lease) {
+            // It was extended by its holder.
+            self.enter(lease);
+            return;
+        }
+        // It stays on the agenda, for its end, and for whoever closes meanwhile.
+        self.enter_for(lease, lease.deadline());
+        let (renewer, lease) = (Arc::clone(self), Arc::clone(lease));
+        self.driver.spawn(async move { renewer.renew(lease).await });
     }
 
     async fn renew(&self, lease: Arc<Lease>) {

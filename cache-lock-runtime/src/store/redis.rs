@@ -19,7 +19,7 @@ pub use self::tls::TlsConfig;
 use self::{
     claim::RedisClaim,
     failure::Failure,
-    link::{Link, Links, settle},
+    link::{Link, Links, not_accepted, settle},
     script::{LuaScript, Scripts},
 };
 use super::{Claim, Extended, LockStore, Released, Store};
@@ -67,7 +67,7 @@ impl RedisStore {
         attempt: Duration,
     ) -> Result<Self, BackendError> {
         let config::Parsed { server, client, client_resp2 } = config::parse(url, tls, attempt)?;
-        let links = Arc::new(Links::new(client, client_resp2));
+        let links = Arc::new(Links::new(client, client_resp2, Arc::clone(&driver)));
         let scripts = Scripts::new();
         Ok(Self { inner: Arc::new(Inner { server, links, scripts, driver, attempt }) })
     }
@@ -103,10 +103,7 @@ impl RedisStore {
         };
         match driver.within(give_up, opening).await {
             Some(link) => link,
-            None => Err(BackendError::new(
-                BackendErrorKind::Timeout,
-                "the server did not accept a connection in time",
-            )),
+            None => Err(not_accepted()),
         }
     }
 
@@ -131,7 +128,7 @@ impl RedisStore {
             Some(answer) => answer.map_err(Failure::from),
             None => Err(Failure::overdue()),
         };
-        settle(&self.inner.links, link, &result);
+        settle(&self.inner.links, link, &result, self.inner.attempt);
         result
     }
 

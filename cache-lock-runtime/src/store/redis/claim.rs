@@ -41,12 +41,15 @@ impl RedisClaim {
     /// the lock at any later time, also when this acquisition has ended. So a token is asked under
     /// over one connection only: here a new one is, after what the old one may have taken was
     /// released, and the old request is forgotten.
+    ///
+    /// Says whether an earlier request over this same connection was not answered.
     async fn turn_to(
         &mut self,
         link: &Arc<Link>,
         expire: Duration,
         give_up: Moment,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
+        let mut doubtful = false;
         match self.unanswered.take() {
             Some((earlier, lease)) if !Arc::ptr_eq(&earlier, link) => {
                 let owner = self.owner.successor();
@@ -56,10 +59,10 @@ impl RedisClaim {
                 let (key, owner) = (self.key.as_str(), owner.to_string());
                 self.store.run_over(link, script, &[key], &[&owner], give_up).await?;
             }
-            _ => {}
+            earlier => doubtful = earlier.is_some(),
         }
         self.unanswered = Some((Arc::clone(link), expire));
-        Ok(())
+        Ok(doubtful)
     }
 
     async fn ask_over(
@@ -68,15 +71,18 @@ impl RedisClaim {
         expire: Duration,
         give_up: Moment,
     ) -> Result<Answer, Failure> {
-        self.turn_to(link, expire, give_up).await?;
+        let doubtful = self.turn_to(link, expire, give_up).await?;
         let owner = self.owner.to_string();
         let keys = [self.key.as_str(), &self.fence_key];
         let arguments = [&*owner, &*milliseconds(expire), FENCE_TTL_MS];
         let script = &self.store.inner.scripts.acquire;
         let sent_at = Moment::now();
         let answer = self.store.run_over(link, script, &keys, &arguments, give_up).await;
-        if matches!(answer, Ok(_) | Err(Failure::Refused(_))) {
-            self.unanswered = None;
+        match &answer {
+            Ok(_) => self.unanswered = None,
+            // It took nothing; but what an earlier one took is not found out by that.
+            Err(Failure::Refused(_)) if !doubtful => self.unanswered = None,
+            Err(_) => {}
         }
         let answer = answer?;
         let Value::Array(reply) = &answer else {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use redis::{
-    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisError,
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 
-use super::{ATTEMPTS_IN_FLIGHT, failure::describe};
+use super::ATTEMPTS_IN_FLIGHT;
 use crate::error::{BackendError, BackendErrorKind};
 
 pub(super) struct Parsed {
@@ -23,7 +23,14 @@ pub(super) fn parse(
     tls: Option<&TlsConfig>,
     attempt: Duration,
 ) -> Result<Parsed, BackendError> {
-    let info = url.into_connection_info().map_err(|error| unreadable(url, error))?;
+    if let Some(why) = unescaped(url) {
+        return Err(unreadable(url, why));
+    }
+    let info = url.into_connection_info().map_err(|error| {
+        // Behind a dash comes the kind of the error, which is no news.
+        let why = error.to_string();
+        unreadable(url, why.split("- ").next().unwrap_or_default())
+    })?;
     let server = server(&info);
     let info = info.set_tcp_settings(tcp_settings(attempt));
     let mut settings = info.redis_settings().clone();
@@ -68,32 +75,40 @@ fn server(info: &ConnectionInfo) -> String {
     }
 }
 
-/// A URL with all that may be a password taken out, for messages about one that cannot be read.
-pub(super) fn redacted(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let rest = match rest.rsplit_once('@') {
-        Some((_, host)) => format!("***@{host}"),
-        None => rest.to_owned(),
-    };
-    if scheme.is_empty() { rest } else { format!("{scheme}://{rest}") }
+/// A password in which a character stands that ends the part of a URL that it stands in. The rest
+/// would be taken for something else, and shown.
+fn unescaped(url: &str) -> Option<&'static str> {
+    if url.contains('#') {
+        return Some("a `#` in a user or password is written `%23`");
+    }
+    let (address, query) = url.split_once('?')?;
+    let on_a_host = address.starts_with("redis://") || address.starts_with("rediss://");
+    (on_a_host && query.contains('@')).then_some("a `?` in a user or password is written `%3F`")
 }
 
-fn unreadable(url: &str, error: RedisError) -> BackendError {
-    // Behind a dash comes the kind of the error, which is no news.
-    let why = error.to_string();
-    let why = why.split("- ").next().unwrap_or_default();
-    let hint = if url.starts_with("rediss://") && !cfg!(feature = "tls") {
-        "; for `rediss://` build cache-lock with the feature `tls`"
-    } else {
-        "; expected `redis://[user[:password]@]host[:port][/database]`, `rediss://..` or `unix:///path`"
+/// Nothing of the URL is shown but its scheme: who knows where in it the password is.
+fn unreadable(url: &str, why: &str) -> BackendError {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let hint = match scheme {
+        "rediss" if !cfg!(feature = "tls") => {
+            "for `rediss://` build cache-lock with the feature `tls`"
+        }
+        _ => {
+            "expected `redis://[user[:password]@]host[:port][/database]`, `rediss://..` or `unix:///path`"
+        }
+    };
+    let shown = match scheme {
+        "redis" | "rediss" | "unix" | "redis+unix" => format!("the URL `{scheme}://..`"),
+        _ => "the given text".to_owned(),
     };
     BackendError::new(
         BackendErrorKind::Configuration,
-        format!("`{}` is not a Redis URL ({why}){hint}", redacted(url)),
+        format!("{shown} cannot be used: {}; {hint}", why.trim()),
     )
 }
 
+#[cfg(not(feature = "tls"))]
+use super::failure::describe;
 #[cfg(feature = "tls")]
 use super::tls::{TlsConfig, client};
 
@@ -131,6 +146,13 @@ mod tests {
             "ann:hunter2@example.org",
             "unix:///run/redis.sock?pass=hunter2&db=x",
             "redis://:hunter2@",
+            "redis://:hunt#er2@example.org",
+            "redis://ann:1234#hunter2@example.org",
+            "redis://ann:1234?hunter2@example.org",
+            "redis://:hunt?er2@example.org",
+            "redis://:hunt/er2@example.org",
+            "redis://:p@hunt/w#rd@example.org",
+            "hunter2://example.org",
         ] {
             let error = parse(url).err().map(|error| format!("{error} {error:?}"));
             let error = error.unwrap_or_else(|| panic!("{url} is refused"));

@@ -39,7 +39,8 @@ impl From<RedisError> for Failure {
 /// The error of ours for one of the driver's.
 pub(super) fn describe(error: RedisError) -> BackendError {
     use BackendErrorKind::{
-        Configuration, Denied, ForeignRecord, Loading, OutOfMemory, ReadOnly, Server, Unreachable,
+        Configuration, Denied, ForeignRecord, Loading, OutOfMemory, ReadOnly, Server, Unavailable,
+        Unreachable,
     };
     #[cfg(feature = "tls")]
     if let Some(refusal) = super::tls::refusal(&error) {
@@ -57,6 +58,9 @@ pub(super) fn describe(error: RedisError) -> BackendError {
         }
         (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => {
             (ReadOnly, "the server is a replica and takes no writes".to_owned())
+        }
+        (_, "NOREPLICAS" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN") => {
+            (Unavailable, said("the server takes no writes for now"))
         }
         (_, "OOM") => (OutOfMemory, said("the server is out of memory")),
         (_, "WRONGTYPE") => (

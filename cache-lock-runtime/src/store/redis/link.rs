@@ -7,9 +7,10 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use redis::{
@@ -18,21 +19,34 @@ use redis::{
 };
 use tokio::{
     runtime::{Handle, Id},
-    sync::{Notify, OnceCell},
+    sync::Notify,
 };
 
 use super::failure::{Failure, describe};
-use crate::error::{BackendError, BackendErrorKind};
+use crate::{
+    clock::Moment,
+    driver::Driver,
+    error::{BackendError, BackendErrorKind},
+};
 
-/// So many answers in a row that do not come in time end a connection: nothing else ends one
-/// whose other side is gone without a word.
+/// So many answers in a row that do not come in time end a connection, if there was none at all
+/// for the time of an attempt: nothing else ends one whose other side is gone without a word.
 const PATIENCE: u32 = 2;
+
+/// The longest time that opening a connection may take.
+const OPENING: Duration = Duration::from_secs(5);
+
+/// After a connection could not be opened, so long nobody tries again; all who ask meanwhile share
+/// the next try. So a server that comes back is not met by a storm.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// An open connection.
 pub(super) struct Link {
     connection: MultiplexedConnection,
     runtime: Id,
     overdue: AtomicU32,
+    /// When something was sent to which, or after which, nothing was answered; 0 for never.
+    silent_since: AtomicU64,
 }
 
 impl Link {
@@ -41,22 +55,52 @@ impl Link {
     /// # Cancel safety
     /// The command may be carried out, or not.
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
+        let now = Moment::now().as_nanos();
+        let _ = self.silent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         let mut connection = self.connection.clone();
         connection.req_packed_command(command).await.and_then(Value::extract_error)
     }
 
-    /// Counts an answer that did not come in time. True if that is one too many.
-    pub(super) fn count_overdue(&self) -> bool {
-        self.overdue.fetch_add(1, Ordering::Relaxed) + 1 >= PATIENCE
+    fn answered(&self) {
+        self.overdue.store(0, Ordering::Relaxed);
+        self.silent_since.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts an answer that did not come in time. True if the connection is given up for that.
+    /// A caller at its deadline has perhaps not waited long, so the silence must be long, too.
+    fn count_overdue(&self, attempt: Duration) -> bool {
+        let counted = self.overdue.fetch_add(1, Ordering::Relaxed) + 1;
+        let since = self.silent_since.load(Ordering::Relaxed);
+        let silent = Moment::from_nanos(since).after(attempt) <= Moment::now();
+        counted >= PATIENCE && since != 0 && silent
     }
 }
 
-/// The place of one runtime's connection.
+/// One opening of a connection, and the connection that came of it.
 #[derive(Default)]
 struct Slot {
-    link: OnceCell<Arc<Link>>,
-    /// Ends the task that waits for the end of the runtime.
-    end: Arc<Notify>,
+    opened: OnceLock<Result<Arc<Link>, BackendError>>,
+    ready: Notify,
+    /// Ends the task that opened it and waits for the end of the runtime.
+    end: Notify,
+}
+
+impl Slot {
+    fn set(&self, opened: Result<Arc<Link>, BackendError>) {
+        // The first result is the one that counts.
+        let _ = self.opened.set(opened);
+        self.ready.notify_waiters();
+    }
+
+    async fn link(&self) -> Result<Arc<Link>, BackendError> {
+        loop {
+            let ready = self.ready.notified();
+            if let Some(opened) = self.opened.get() {
+                return opened.clone();
+            }
+            ready.await;
+        }
+    }
 }
 
 /// All connections to one server.
@@ -65,34 +109,32 @@ pub(super) struct Links {
     /// For servers and proxies that do not speak RESP3.
     client_resp2: Client,
     resp2: AtomicBool,
+    driver: Arc<Driver>,
     slots: Mutex<HashMap<Id, Arc<Slot>>>,
 }
 
 impl Links {
-    pub(super) fn new(client: Client, client_resp2: Client) -> Self {
+    pub(super) fn new(client: Client, client_resp2: Client, driver: Arc<Driver>) -> Self {
         let resp2 =
             client.get_connection_info().redis_settings().protocol() == ProtocolVersion::RESP2;
         let resp2 = AtomicBool::new(resp2);
-        Self { client, client_resp2, resp2, slots: Mutex::default() }
+        Self { client, client_resp2, resp2, driver, slots: Mutex::default() }
     }
 
     pub(super) fn len(&self) -> usize {
         self.slots().len()
     }
 
-    /// The connection of the runtime that this is called on; opens it, or waits for whoever is
-    /// opening it.
+    /// The connection of a runtime. Whoever asks first has it opened, by a task of that runtime: a
+    /// caller whose future is kept aside keeps nobody else from it.
     ///
     /// # Cancel safety
-    /// Nothing is lost: another caller opens it.
+    /// The connection is opened all the same, for the next caller.
     pub(super) async fn of_runtime(
         self: &Arc<Self>,
         runtime: &Handle,
     ) -> Result<Arc<Link>, BackendError> {
-        let slot = self.slot(runtime);
-        // Opening is rare, and its future large: boxed, it does not make all others large.
-        let link = slot.link.get_or_try_init(|| Box::pin(self.open(runtime.id()))).await?;
-        Ok(Arc::clone(link))
+        self.slot(runtime).link().await
     }
 
     fn slot(self: &Arc<Self>, runtime: &Handle) -> Arc<Slot> {
@@ -104,18 +146,51 @@ impl Links {
         let slot = Arc::new(Slot::default());
         slots.insert(id, Arc::clone(&slot));
         drop(slots);
-        // This task ends with the runtime, and its local with it.
-        let entry = Entry { links: Arc::downgrade(self), slot: Arc::downgrade(&slot), id };
-        let end = Arc::clone(&slot.end);
+        // The task ends with the runtime, and its entry with it.
+        let mut entry = Entry { links: Arc::downgrade(self), slot: Arc::clone(&slot), id };
+        let links = Arc::clone(self);
         runtime.spawn(async move {
-            let _entry = entry;
-            end.notified().await;
+            loop {
+                match links.open_in_time(id).await {
+                    Ok(link) => break entry.slot.set(Ok(link)),
+                    Err(error) => links.renew(&mut entry).set(Err(error)),
+                }
+                links.driver.sleep_until(Moment::now().after(PAUSE)).await;
+                if links.remove_unless_asked_for(&entry) {
+                    return;
+                }
+            }
+            drop(links);
+            entry.slot.end.notified().await;
         });
         slot
     }
 
+    /// Gives an entry a slot for another try.
+    fn renew(&self, entry: &mut Entry) -> Arc<Slot> {
+        let next = Arc::new(Slot::default());
+        self.slots().insert(entry.id, Arc::clone(&next));
+        std::mem::replace(&mut entry.slot, next)
+    }
+
+    /// Removes an entry whose slot nobody waits for but its own task.
+    fn remove_unless_asked_for(&self, entry: &Entry) -> bool {
+        let mut slots = self.slots();
+        // One is the map's, one the task's.
+        let asked_for = Arc::strong_count(&entry.slot) > 2;
+        if !asked_for {
+            slots.remove(&entry.id);
+        }
+        !asked_for
+    }
+
+    async fn open_in_time(&self, runtime: Id) -> Result<Arc<Link>, BackendError> {
+        let end = Moment::now().after(OPENING);
+        self.driver.within(end, self.open(runtime)).await.unwrap_or_else(|| Err(not_accepted()))
+    }
+
     async fn open(&self, runtime: Id) -> Result<Arc<Link>, BackendError> {
-        // The timers of this runtime may be blocked or paused, so all limits are set by callers.
+        // The timers of this runtime may be blocked or paused, so all limits are the driver's.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let mut resp2 = self.resp2.load(Ordering::Relaxed);
@@ -124,8 +199,8 @@ impl Links {
             match client.get_multiplexed_async_connection_with_config(&config).await {
                 Ok(connection) => {
                     self.resp2.store(resp2, Ordering::Relaxed);
-                    let overdue = AtomicU32::new(0);
-                    return Ok(Arc::new(Link { connection, runtime, overdue }));
+                    let (overdue, silent_since) = (AtomicU32::new(0), AtomicU64::new(0));
+                    return Ok(Arc::new(Link { connection, runtime, overdue, silent_since }));
                 }
                 Err(error) if !resp2 && refuses_resp3(&error) => resp2 = true,
                 Err(error) => return Err(describe(error)),
@@ -136,8 +211,8 @@ impl Links {
     /// Takes a connection out of use. What is already sent over it may still be answered.
     pub(super) fn retire(&self, link: &Arc<Link>) {
         let mut slots = self.slots();
-        let current = slots.get(&link.runtime).and_then(|slot| slot.link.get());
-        if current.is_some_and(|current| Arc::ptr_eq(current, link))
+        let current = slots.get(&link.runtime).and_then(|slot| slot.opened.get());
+        if matches!(current, Some(Ok(current)) if Arc::ptr_eq(current, link))
             && let Some(slot) = slots.remove(&link.runtime)
         {
             slot.end.notify_one();
@@ -157,6 +232,11 @@ impl Drop for Links {
     }
 }
 
+pub(super) fn not_accepted() -> BackendError {
+    let message = "the server did not accept a connection in time";
+    BackendError::new(BackendErrorKind::Timeout, message)
+}
+
 /// The server does not know RESP3, or not even the command that asks for it. `redis` recognises
 /// the words of servers before version 7 alone.
 fn refuses_resp3(error: &RedisError) -> bool {
@@ -169,29 +249,36 @@ fn refuses_resp3(error: &RedisError) -> bool {
 /// A runtime's entry among the connections, which goes when this does.
 struct Entry {
     links: Weak<Links>,
-    slot: Weak<Slot>,
+    slot: Arc<Slot>,
     id: Id,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        let ended = "the runtime that the connection was opened on has ended";
+        self.slot.set(Err(BackendError::new(BackendErrorKind::Unreachable, ended)));
         let Some(links) = self.links.upgrade() else { return };
         let mut slots = links.slots();
-        if slots.get(&self.id).is_some_and(|slot| Arc::as_ptr(slot) == self.slot.as_ptr()) {
+        if slots.get(&self.id).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
             slots.remove(&self.id);
         }
     }
 }
 
 /// What becomes of a connection after a call over it.
-pub(super) fn settle(links: &Links, link: &Arc<Link>, answer: &Result<Value, Failure>) {
+pub(super) fn settle(
+    links: &Links,
+    link: &Arc<Link>,
+    answer: &Result<Value, Failure>,
+    attempt: Duration,
+) {
     let end = match answer {
         Err(Failure::Closed(_)) => true,
-        Err(Failure::Overdue(_)) => link.count_overdue(),
+        Err(Failure::Overdue(_)) => link.count_overdue(attempt),
         // A primary that became a replica: the name may lead to the new one.
         Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => true,
         Ok(_) | Err(Failure::Refused(_)) => {
-            link.overdue.store(0, Ordering::Relaxed);
+            link.answered();
             false
         }
     };
