@@ -329,7 +329,12 @@ fn prefix(input: ParseStream<'_>) -> syn::Result<Prefix> {
         Expr::Path(path) if is_constant(&path.path) => Ok(Prefix::Const(path)),
         Expr::Path(path) if path.path.get_ident().is_some() => {
             let name = path.path.to_token_stream();
-            Err(syn::Error::new_spanned(path, format!("{expected}; write `prefix = \"{name}\"`, or `key = \"{{{name}}}\"` for a value")))
+            Err(syn::Error::new_spanned(
+                path,
+                format!(
+                    "{expected}; write `prefix = \"{name}\"`, or `key = \"{{{name}}}\"` for a value"
+                ),
+            ))
         }
         other => Err(syn::Error::new_spanned(other, expected)),
     }
