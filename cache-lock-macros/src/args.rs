@@ -1,6 +1,7 @@
 //! The arguments of the attribute, as written: `prefix = "room", key = "{id}", timeout = "2s"`.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::ToTokens as _;
 use syn::{
     Expr, ExprClosure, ExprPath, Ident, Lit, LitBool, LitStr, Path, Token,
     ext::IdentExt as _,
@@ -11,7 +12,7 @@ use syn::{
 use crate::{
     duration,
     errors::Errors,
-    key::{self, Segment},
+    key::{self, Place, Segment, unspaced},
     suggest,
 };
 
@@ -156,7 +157,7 @@ impl Args {
         }
         match known {
             "prefix" => self.prefix = Some(prefix(input)?),
-            "key" => self.key = Some(template(&literal(input)?, errors)),
+            "key" => self.key = Some(template(&template_literal(input)?, errors)),
             "timeout" => self.timeout = Some(time(known, input)?),
             "expire" => {
                 let time = time(known, input)?;
@@ -284,8 +285,27 @@ fn skip_to_comma(input: ParseStream<'_>) {
     }
 }
 
-fn literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
-    input.parse().map_err(|error| syn::Error::new(error.span(), "expected string literal"))
+fn template_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    if input.peek(LitStr) {
+        return input.parse();
+    }
+    let expected = "expected string literal, such as `key = \"{id}\"`";
+    let written = expression(input, expected)?;
+    let message = match place(&written) {
+        Some(place) => format!("expected string literal; write `key = \"{{{place}}}\"`"),
+        None => expected.to_owned(),
+    };
+    Err(syn::Error::new_spanned(written, message))
+}
+
+/// The parameter or field that somebody named without quotes and braces.
+fn place(expr: &Expr) -> Option<Place> {
+    match expr {
+        Expr::Reference(reference) => place(&reference.expr),
+        Expr::Path(path) if is_constant(&path.path) => None,
+        Expr::Path(_) | Expr::Field(_) => key::parse_place(&unspaced(expr.to_token_stream())),
+        _ => None,
+    }
 }
 
 /// A literal, or a constant. The spelling of constants tells them from a variable, which could not
@@ -304,16 +324,19 @@ fn prefix(input: ParseStream<'_>) -> syn::Result<Prefix> {
         }
         return Ok(Prefix::Literal(literal));
     }
-    let expr = match input.fork().parse::<Expr>() {
-        Ok(_) => input.parse::<Expr>()?,
-        Err(_) => return Err(syn::Error::new(input.span(), "expected string literal")),
-    };
-    match expr {
+    let expected = "expected string literal, or the path of a `const`, such as `ORDERS_PREFIX`";
+    match expression(input, expected)? {
         Expr::Path(path) if is_constant(&path.path) => Ok(Prefix::Const(path)),
-        other => Err(syn::Error::new_spanned(
-            other,
-            "expected string literal, or the path of a `const`, such as `ORDERS_PREFIX`",
-        )),
+        Expr::Path(path) if path.path.get_ident().is_some() => {
+            let name = path.path.to_token_stream();
+            Err(syn::Error::new_spanned(
+                path,
+                format!(
+                    "{expected}; write `prefix = \"{name}\"`, or `key = \"{{{name}}}\"` for a value"
+                ),
+            ))
+        }
+        other => Err(syn::Error::new_spanned(other, expected)),
     }
 }
 

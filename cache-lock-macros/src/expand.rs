@@ -44,6 +44,7 @@ struct Expansion<'a> {
 
 impl Expansion<'_> {
     fn statements(&self) -> TokenStream {
+        let guard = self.guard();
         let pin = &self.function.pin;
         let arguments = &self.function.arguments;
         let acquire = self.acquire();
@@ -66,7 +67,7 @@ impl Expansion<'_> {
         // first: when the body ends, and when the future is dropped or unwinds as well.
         quote_spanned! {Span::mixed_site()=>
             #pin
-            let guard;
+            let #guard;
             let outcome = {
                 #(#arguments)*
                 #acquire
@@ -80,7 +81,15 @@ impl Expansion<'_> {
         }
     }
 
+    /// The guard's name. At the user's name for it, if there is one, so that a body which keeps its
+    /// reference to the guard for too long is an error there, and not at the whole attribute.
+    fn guard(&self) -> Ident {
+        let span = self.args.bind.as_ref().map_or_else(Span::call_site, Ident::span);
+        Ident::new("guard", span.resolved_at(Span::mixed_site()))
+    }
+
     fn acquire(&self) -> TokenStream {
+        let guard = self.guard();
         let private = self.home.private(Span::mixed_site());
         let manager = self.manager();
         let key = self.lock_key();
@@ -107,7 +116,7 @@ impl Expansion<'_> {
                 quote_spanned! {Span::mixed_site()=>
                     let key = #key;
                     let options = #options;
-                    guard = #acquire;
+                    #guard = #acquire;
                 }
             }
             Some(when) => {
@@ -117,7 +126,7 @@ impl Expansion<'_> {
                 );
                 quote_spanned! {Span::mixed_site()=>
                     let enabled: ::core::primitive::bool = #when;
-                    guard = if enabled {
+                    #guard = if enabled {
                         let key = #key;
                         let options = #options;
                         #acquire
@@ -169,10 +178,12 @@ impl Expansion<'_> {
     /// What the body sees as the guard.
     fn lock_reference(&self) -> Option<TokenStream> {
         self.args.bind.as_ref()?;
+        let guard = self.guard();
+        let site = guard.span();
         Some(if self.args.when.is_some() {
-            quote_spanned!(Span::mixed_site()=> let lock = ::core::option::Option::as_ref(&guard);)
+            quote_spanned!(site=> let lock = ::core::option::Option::as_ref(&#guard);)
         } else {
-            quote_spanned!(Span::mixed_site()=> let lock = &guard;)
+            quote_spanned!(site=> let lock = &#guard;)
         })
     }
 
@@ -270,13 +281,14 @@ impl Expansion<'_> {
     }
 
     fn release(&self) -> TokenStream {
+        let guard = self.guard();
         let private = self.home.private(Span::mixed_site());
-        let release = quote_spanned!(Span::mixed_site()=> #private::release(guard).await;);
+        let release = quote_spanned!(Span::mixed_site()=> #private::release(#guard).await;);
         if self.args.when.is_none() {
             return release;
         }
         quote_spanned! {Span::mixed_site()=>
-            if let ::core::option::Option::Some(guard) = guard { #release }
+            if let ::core::option::Option::Some(#guard) = #guard { #release }
         }
     }
 

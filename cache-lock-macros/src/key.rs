@@ -127,7 +127,7 @@ fn parse_placeholder(inner: &str) -> Result<Place, String> {
 }
 
 /// Reads `name`, `name.field`, `name.0`.
-fn parse_place(text: &str) -> Option<Place> {
+pub(crate) fn parse_place(text: &str) -> Option<Place> {
     let mut parts = text.split('.');
     let root = parse_name(parts.next()?)?;
     let fields = parts.map(parse_field).collect::<Option<_>>()?;
@@ -139,12 +139,16 @@ pub(crate) const EXPECTED_FIELD: &str =
 
 /// The fields of `#[lock_key(address.0.street)]`, or the error to report there.
 pub(crate) fn parse_fields(tokens: TokenStream) -> syn::Result<Vec<Field>> {
-    // Through text, since `0.1` lexes as one float; spaces are no part of a field path.
-    let text: String = tokens.to_string().split_whitespace().collect();
-    text.split('.')
+    unspaced(tokens.clone())
+        .split('.')
         .map(parse_field)
         .collect::<Option<_>>()
         .ok_or_else(|| syn::Error::new_spanned(tokens, EXPECTED_FIELD))
+}
+
+/// A field path as text, since `0.1` lexes as one float; spaces are no part of it.
+pub(crate) fn unspaced(tokens: TokenStream) -> String {
+    tokens.to_string().split_whitespace().collect()
 }
 
 fn parse_field(text: &str) -> Option<Field> {

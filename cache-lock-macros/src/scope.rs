@@ -84,6 +84,9 @@ fn root<'a>(place: &Place, function: &'a Function) -> Result<&'a Ident, String> 
         let names = || names.iter().map(String::as_str);
         let help = match (suggest::nearest(root, names()), names().count()) {
             (Some(meant), _) => format!("did you mean `{meant}`?"),
+            (None, 0) if function.receiver.is_some() => {
+                format!("for a field of `self` write `{{self.{place}}}`")
+            }
             (None, 0) => "this function has no parameters".to_owned(),
             (None, 1) => format!("the only parameter is {}", suggest::list(names())),
             (None, _) => format!("the parameters are {}", suggest::list(names())),

@@ -29,6 +29,12 @@ pub(crate) fn parse(item: TokenStream) -> syn::Result<ItemFn> {
     }
     match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Verbatim(_)) | Err(_) => {}
+        Ok(Item::Impl(item)) => {
+            return Err(syn::Error::new(
+                item.impl_token.span,
+                "`#[cache_lock]` cannot be applied to an `impl` block; put it on the method, which must be an `async fn`",
+            ));
+        }
         Ok(item) => return Err(misplaced(item_span(&item))),
     }
     // A function that does not parse has an error of its own; anything else is no function.
@@ -46,7 +52,6 @@ fn item_span(item: &Item) -> Span {
         Item::Enum(item) => item.ident.span(),
         Item::Trait(item) => item.ident.span(),
         Item::Mod(item) => item.ident.span(),
-        Item::Impl(item) => item.impl_token.span,
         other => other.span(),
     }
 }

@@ -165,8 +165,10 @@ impl From<String> for LockKey {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written into a lock key",
     label = "this is not a `LockKeyPart`",
-    note = "integers, strings, `bool`, `char`, references to them and, behind features, `Uuid` and `ObjectId` can; pick a field of it, as in `{{user.id}}`",
-    note = "or implement it: `impl LockKeyPart for {Self} {{ fn write_part(&self, part: &mut PartWriter<'_>) {{ self.id.write_part(part) }} }}`"
+    note = "integers, strings, `bool`, `char`, references to them and, behind features, `Uuid` and `ObjectId` can",
+    note = "of a struct or a wrapper take a field, as in `{{user.id}}` or `{{p.0}}`, or take it apart in the parameter, as in `Path(p): Path<u64>`",
+    note = "of an `Option` decide in the signature, or before the call, what `None` stands for",
+    note = "for a type of your own: `impl LockKeyPart for YourType {{ fn write_part(&self, part: &mut PartWriter<'_>) {{ self.id.write_part(part) }} }}`"
 )]
 pub trait LockKeyPart {
     /// Writes the value. Two values that are not the same must be written differently.

@@ -26,7 +26,7 @@ impl<T, E: FromLockError> ReportLockError for Result<T, E> {
 #[diagnostic::on_unimplemented(
     message = "`#[cache_lock]` cannot turn a `LockError` into `{Self}`",
     label = "`From<cache_lock::LockError>` is not implemented for `{Self}`",
-    note = "implement it:\n    impl From<cache_lock::LockError> for {Self} {{\n        fn from(error: cache_lock::LockError) -> Self {{ .. }}\n    }}",
+    note = "if the type is yours, implement it:\n    impl From<cache_lock::LockError> for {Self} {{\n        fn from(error: cache_lock::LockError) -> Self {{ .. }}\n    }}",
     note = "or add `or_else = path` with a function that makes the return value of a `cache_lock::LockError`"
 )]
 pub trait FromLockError {
@@ -43,9 +43,10 @@ impl<E: From<LockError>> FromLockError for E {
 
 /// As [`ReportLockError`], where an `or_else` closure handles all failures but this one.
 #[diagnostic::on_unimplemented(
-    message = "an `or_else` closure cannot report a lock that is lost while the body runs through the return type `{Self}`",
+    message = "a lock that is lost while the body runs cannot be reported through the return type `{Self}`",
     label = "this return type has no place for a `LockError`",
-    note = "return `Result<T, E>` where `E: From<cache_lock::LockError>`, add `on_lost = \"finish\"`, or make `or_else` the path of a function"
+    note = "the `or_else` closure handles only the failures before the body",
+    note = "return `Result<T, E>` where `E: From<cache_lock::LockError>`, add `on_lost = \"finish\"`, or make `or_else` the path of a function, which handles every failure"
 )]
 pub trait ReportLostLock {
     /// The value to return when the lock was lost.
@@ -60,9 +61,10 @@ impl<T, E: FromLostLock> ReportLostLock for Result<T, E> {
 
 /// As [`FromLockError`], for [`ReportLostLock`].
 #[diagnostic::on_unimplemented(
-    message = "an `or_else` closure cannot report a lock that is lost while the body runs as `{Self}`",
+    message = "a lock that is lost while the body runs cannot be reported: there is no way to turn a `LockError` into `{Self}`",
     label = "`From<cache_lock::LockError>` is not implemented for `{Self}`",
-    note = "implement it, add `on_lost = \"finish\"`, or make `or_else` the path of a function"
+    note = "the `or_else` closure handles only the failures before the body",
+    note = "return an error that is `From<cache_lock::LockError>`, add `on_lost = \"finish\"`, or make `or_else` the path of a function, which handles every failure"
 )]
 pub trait FromLostLock {
     /// `From::from`
