@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cache_lock::{BackendErrorKind, LockError, LockManager};
+use cache_lock::{LockError, LockManager};
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use mongodb::options::ClientOptions;
@@ -18,9 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(4);
 pub(crate) async fn locks_on(url: &ServerUrl) -> Result<LockManager, Error> {
     let reason = match tokio::time::timeout(PATIENCE, LockManager::connect(url.secret())).await {
         Ok(Ok(locks)) => return Ok(locks),
-        // It repeats the URL itself.
-        Ok(Err(LockError::Connect { source, .. }))
-            if source.kind() == BackendErrorKind::Configuration =>
+        // About a URL that cannot be read it names the URL itself.
+        Ok(Err(LockError::Connect { server, source, .. }))
+            if source.to_string().contains(&*server) =>
         {
             return Err(Error::Unreachable(format!("Redis cannot be used: {source}")));
         }
