@@ -63,7 +63,7 @@ pub enum Outcome {
     SoldOut,
     /// The fence refused the write of a holder that was late.
     Refused(String),
-    /// Anything else, in words.
+    /// Anything else, by [`PurchaseError::reason`].
     Failed(String),
 }
 
@@ -72,8 +72,8 @@ impl From<Result<Purchase, PurchaseError>> for Outcome {
         match result {
             Ok(Purchase::Bought) => Self::Bought,
             Ok(Purchase::SoldOut) => Self::SoldOut,
-            Err(error @ PurchaseError::Refused { .. }) => Self::Refused(error.to_string()),
-            Err(error) => Self::Failed(error.to_string()),
+            Err(error @ PurchaseError::Refused { .. }) => Self::Refused(error.reason()),
+            Err(error) => Self::Failed(error.reason()),
         }
     }
 }

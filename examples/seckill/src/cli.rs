@@ -11,26 +11,34 @@ use crate::url::ServerUrl;
 
 const LONGEST_THINK: Duration = Duration::from_secs(60);
 
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    every mode kept what it promises; a verdict INCOMPLETE names buyers who got no answer
+  1    a mode broke its promise: a protected one oversold or lost an order, or fenced did not
+       refuse the write of --stall
+  2    an argument is wrong, or a server cannot be used
+  130  interrupted (143: terminated)";
+
 /// A flash sale: many buyers at once, few pieces, and nothing may be sold twice.
 ///
 /// With neither --redis nor --mongodb it runs inside this process alone.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "seckill", version)]
+#[command(name = "seckill", version, after_help = EXIT_CODES)]
 pub struct Options {
     /// How a purchase is guarded.
     #[arg(long, value_enum, default_value_t = Selection::All)]
     pub mode: Selection,
 
     /// Pieces of each item.
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 300, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..))]
     pub stock: u32,
 
     /// Buyers, all released at once; each wants one piece.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub buyers: u32,
 
     /// Items, among which the buyers are spread evenly.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub items: u32,
 
     /// Time between reading the stock and writing it.
@@ -42,7 +50,7 @@ pub struct Options {
     pub stall: bool,
 
     /// Spreads the buyers over this many processes; more than one needs Redis and MongoDB.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub processes: u32,
 
     /// Draws the distribution of the waits into this SVG file.
@@ -95,6 +103,17 @@ impl Options {
                 "--processes {} needs servers that the processes share: also give {missing}",
                 self.processes
             )));
+        }
+        if self.stall && !self.mode.modes().iter().any(|mode| mode.takes_lock()) {
+            return Err(Error::Usage(
+                "--stall needs a mode with a lease to outlive: --mode lock, fenced or all"
+                    .to_owned(),
+            ));
+        }
+        if self.keep && self.mongodb.is_none() {
+            return Err(Error::Usage(
+                "--keep needs a database to leave in place: also give --mongodb".to_owned(),
+            ));
         }
         if self.stall && (self.stock == 0 || self.buyers <= self.items) {
             return Err(Error::Usage(
@@ -186,12 +205,13 @@ pub enum Step {
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number = &text[..text.len() - unit.len()];
-    let number: u64 = number.parse().map_err(|_| "write it like 500us, 1ms or 2s".to_owned())?;
+    let wrong = || "write it like 500us, 1ms or 2s".to_owned();
+    let number: u64 = number.parse().map_err(|_| wrong())?;
     let duration = match unit {
         "us" => Duration::from_micros(number),
         "ms" => Duration::from_millis(number),
         "s" => Duration::from_secs(number),
-        _ => return Err(format!("the unit {unit:?} is none of us, ms and s")),
+        _ => return Err(wrong()),
     };
     if duration > LONGEST_THINK {
         return Err(format!("a buyer thinks for {LONGEST_THINK:?} at most"));

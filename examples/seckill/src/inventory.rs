@@ -8,7 +8,7 @@ use std::future::Future;
 use crate::model::{Item, Order};
 
 mod local;
-mod mongo;
+pub(crate) mod mongo;
 
 pub use local::LocalInventory;
 pub use mongo::MongoInventory;
@@ -23,6 +23,17 @@ pub enum InventoryError {
     /// There is no document with this `_id`.
     #[error("there is no item {0:?}")]
     UnknownItem(String),
+}
+
+impl InventoryError {
+    /// What happened, without where: the driver lists its whole view of the deployment, and labels
+    /// in any order.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Database(error) => format!("MongoDB: {}", mongo::reason(error)),
+            Self::UnknownItem(_) => "the item is not there".to_owned(),
+        }
+    }
 }
 
 /// Shorthand for the outcome of an operation.

@@ -16,6 +16,7 @@ pub mod report;
 pub mod run;
 mod services;
 pub mod shop;
+mod signals;
 pub mod url;
 pub mod worker;
 
@@ -60,4 +61,7 @@ pub enum Error {
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
+    /// SIGTERM.
+    #[error("terminated")]
+    Terminated,
 }

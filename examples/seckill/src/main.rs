@@ -1,7 +1,7 @@
 //! The command `seckill`.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,9 +20,13 @@ async fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "seckill: {error}");
-            // 130 is what shells report for a command that Ctrl-C has ended.
-            ExitCode::from(if matches!(error, Error::Interrupted) { 130 } else { 2 })
+            let _ = writeln!(io::stderr(), "seckill: {error}");
+            ExitCode::from(match error {
+                // What shells report for a command that the signal has ended.
+                Error::Interrupted => 130,
+                Error::Terminated => 143,
+                _ => 2,
+            })
         }
     }
 }
@@ -32,8 +36,10 @@ async fn run(options: Options) -> Result<bool, Error> {
     let options = options.check()?;
     let json = options.json;
     // A path that cannot be written is found before the sale, not after it.
-    let picture = options.plot.clone().map(|path| (create(&path), path));
-    let picture = picture.map(|(file, path)| Ok::<_, Error>((file?, path))).transpose()?;
+    let picture = options.plot.clone();
+    if let Some(path) = &picture {
+        check_writable(path).map_err(|error| plot_error(path, error))?;
+    }
 
     let run = Run::prepare(options).await?;
     let header = run.header();
@@ -41,8 +47,8 @@ async fn run(options: Options) -> Result<bool, Error> {
         print(&header);
     }
     let report = run.start().await?;
-    if let Some((mut file, path)) = picture {
-        file.write_all(draw(&header, &report).as_bytes()).map_err(|e| plot_error(&path, e))?;
+    if let Some(path) = picture {
+        fs::write(&path, draw(&header, &report)).map_err(|error| plot_error(&path, error))?;
     }
     if json {
         print(&format!("{}\n", report.json()?));
@@ -58,15 +64,22 @@ fn draw(header: &str, report: &Report) -> String {
     plot::svg(title, &modes)
 }
 
-fn create(path: &Path) -> Result<File, Error> {
-    File::create(path).map_err(|error| plot_error(path, error))
+/// Leaves what is there as it is: the picture of an earlier run stands until there is a new one.
+fn check_writable(path: &Path) -> io::Result<()> {
+    match File::create_new(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            File::options().write(true).open(path).map(drop)
+        }
+        Err(error) => Err(error),
+    }
 }
 
-fn plot_error(path: &Path, source: std::io::Error) -> Error {
+fn plot_error(path: &Path, source: io::Error) -> Error {
     Error::Plot { path: path.display().to_string(), source }
 }
 
 fn print(text: &str) {
     // Whoever closes the pipe early has read enough; the exit code still tells.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = io::stdout().write_all(text.as_bytes());
 }

@@ -7,19 +7,9 @@ use redis::aio::MultiplexedConnection;
 
 use crate::url::ServerUrl;
 
-/// What only a client can send, as the server counts the commands inside scripts too: scripts
-/// (which is how locks are taken, extended and released) and subscriptions.
-const SENT_BY_CLIENTS: [&str; 9] = [
-    "eval",
-    "evalsha",
-    "fcall",
-    "script|load",
-    "subscribe",
-    "ssubscribe",
-    "psubscribe",
-    "unsubscribe",
-    "sunsubscribe",
-];
+/// The scripts by which locks are taken, extended and released. The commands inside them are counted
+/// by the server too, and are not the client's.
+const SCRIPTS: [&str; 2] = ["eval", "evalsha"];
 
 /// Reads the server's statistics. Those of other users of the server are among them, so the
 /// numbers are exact on a private one only.
@@ -37,7 +27,7 @@ impl RedisStats {
             AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(5)));
         let connection = client.get_multiplexed_async_connection_with_config(&config).await.ok()?;
         let stats = Self { connection };
-        stats.commands().await.map(|_| stats)
+        stats.scripts().await.map(|_| stats)
     }
 
     /// The server's version.
@@ -46,9 +36,9 @@ impl RedisStats {
         info.lines().find_map(|line| line.strip_prefix("redis_version:")).map(str::to_owned)
     }
 
-    /// How many commands clients have sent so far.
-    pub(crate) async fn commands(&self) -> Option<u64> {
-        Some(self.info("commandstats").await?.lines().filter_map(calls_by_clients).sum())
+    /// How many scripts clients have called so far.
+    pub(crate) async fn scripts(&self) -> Option<u64> {
+        Some(self.info("commandstats").await?.lines().filter_map(script_calls).sum())
     }
 
     async fn info(&self, section: &str) -> Option<String> {
@@ -57,10 +47,10 @@ impl RedisStats {
     }
 }
 
-/// The calls in a line such as `cmdstat_evalsha:calls=12,usec=345,...`, if clients send it.
-fn calls_by_clients(line: &str) -> Option<u64> {
+/// The calls in a line such as `cmdstat_evalsha:calls=12,usec=345,...`, if it is about scripts.
+fn script_calls(line: &str) -> Option<u64> {
     let (command, numbers) = line.strip_prefix("cmdstat_")?.split_once(':')?;
-    if !SENT_BY_CLIENTS.contains(&command) {
+    if !SCRIPTS.contains(&command) {
         return None;
     }
     numbers.split(',').find_map(|number| number.strip_prefix("calls="))?.trim().parse().ok()
@@ -68,16 +58,13 @@ fn calls_by_clients(line: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::calls_by_clients;
+    use super::script_calls;
 
     #[test]
     fn commands_inside_scripts_do_not_count() {
-        assert_eq!(
-            calls_by_clients("cmdstat_evalsha:calls=12,usec=345,usec_per_call=28.75"),
-            Some(12)
-        );
-        assert_eq!(calls_by_clients("cmdstat_script|load:calls=1,usec=3"), Some(1));
-        assert_eq!(calls_by_clients("cmdstat_set:calls=12,usec=34"), None);
-        assert_eq!(calls_by_clients("# Commandstats"), None);
+        assert_eq!(script_calls("cmdstat_evalsha:calls=12,usec=345,usec_per_call=28.75"), Some(12));
+        assert_eq!(script_calls("cmdstat_eval:calls=1,usec=3"), Some(1));
+        assert_eq!(script_calls("cmdstat_set:calls=12,usec=34"), None);
+        assert_eq!(script_calls("# Commandstats"), None);
     }
 }

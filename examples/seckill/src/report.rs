@@ -1,5 +1,6 @@
 //! What a run found, for people and for programs.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,19 +14,24 @@ use crate::latency::{Waits, human};
 /// What became of the buyer who froze.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stall {
-    /// Its late write was refused.
-    Refused,
+    /// Its late write was refused, for this reason.
+    Refused(String),
     /// Its late write was accepted.
     Wrote,
     /// It did not get as far.
     NeverWrote(String),
 }
 
+/// So many different reasons are listed; the others are summed up.
+const REASONS_SHOWN: usize = 5;
+
 /// What a mode's run found.
 #[derive(Debug, Clone)]
 pub struct ModeReport {
     /// The mode.
     pub mode: Mode,
+    /// All buyers.
+    pub buyers: u32,
     /// What items and orders say.
     pub audit: Audit,
     /// Buyers who were told that nothing is left.
@@ -40,7 +46,7 @@ pub struct ModeReport {
     pub throughput: f64,
     /// How long they waited for it.
     pub waits: Waits,
-    /// Commands that clients sent to Redis, per buyer.
+    /// Scripts that Redis was asked to run, per buyer.
     pub redis_commands: Option<f64>,
     /// What became of the buyer who froze, if one was to.
     pub stall: Option<Stall>,
@@ -76,6 +82,7 @@ impl ModeReport {
         let frozen = answers.iter().find(|answer| answer.buyer == STALLED_BUYER);
         Self {
             mode,
+            buyers,
             audit,
             turned_away,
             errors: buyers as usize - bought - turned_away,
@@ -85,7 +92,7 @@ impl ModeReport {
             waits: Waits::new(answers.iter().map(|answer| answer.wait_us)),
             redis_commands: redis_commands.map(|commands| commands as f64 / f64::from(buyers)),
             stall: (stall && mode.takes_lock()).then(|| match frozen.map(|a| &a.outcome) {
-                Some(Outcome::Refused(_)) => Stall::Refused,
+                Some(Outcome::Refused(reason)) => Stall::Refused(reason.clone()),
                 Some(Outcome::Bought) => Stall::Wrote,
                 Some(Outcome::SoldOut) => Stall::NeverWrote("it found nothing left".to_owned()),
                 Some(Outcome::Failed(reason)) => Stall::NeverWrote(reason.clone()),
@@ -104,6 +111,45 @@ impl ModeReport {
         self.mode == Mode::Naive || (self.mode == Mode::Lock && self.stall.is_some())
     }
 
+    /// What buyers were told who got no answer, the most frequent first. One error is the very
+    /// thing that `--stall` is for, and is none here.
+    fn unanswered(&self) -> Vec<(&str, usize)> {
+        let expected = |reason: &str| {
+            usize::from(matches!(&self.stall, Some(Stall::Refused(refusal)) if refusal == reason))
+        };
+        let mut reasons: Vec<_> = self
+            .reasons
+            .iter()
+            .map(|(reason, times)| (reason.as_str(), times - expected(reason)))
+            .filter(|(_, times)| *times > 0)
+            .collect();
+        reasons.sort_by_key(|(_, times)| Reverse(*times));
+        reasons
+    }
+
+    /// How many buyers got no answer, and why most of them.
+    fn gap(&self) -> Option<String> {
+        let reasons = self.unanswered();
+        let (reason, times) = *reasons.first()?;
+        let all: usize = reasons.iter().map(|(_, times)| times).sum();
+        let mostly = if times < all { format!("{times} of them: ") } else { String::new() };
+        Some(format!(
+            "{all} of {} buyers in {} got no answer ({mostly}{reason})",
+            self.buyers,
+            self.mode.name()
+        ))
+    }
+
+    /// The stall's outcome, for programs.
+    fn stall_outcome(&self) -> Option<&'static str> {
+        Some(match self.stall.as_ref()? {
+            Stall::Refused(_) => "refused",
+            Stall::Wrote if self.mode == Mode::Lock && !self.is_sound() => "damage",
+            Stall::Wrote => "not refused",
+            Stall::NeverWrote(_) => "not tried",
+        })
+    }
+
     /// What is wrong with this mode, in words.
     fn failure(&self) -> Option<String> {
         let name = self.mode.name();
@@ -115,7 +161,7 @@ impl ModeReport {
             Some(Stall::Wrote) if self.mode == Mode::Fenced => {
                 Some(format!("{name} accepted the stale write"))
             }
-            Some(Stall::NeverWrote(reason)) => Some(format!(
+            Some(Stall::NeverWrote(reason)) if self.mode == Mode::Fenced => Some(format!(
                 "{name} was not put to the test: the frozen buyer wrote nothing ({reason})"
             )),
             _ => None,
@@ -129,7 +175,11 @@ impl ModeReport {
                 "{name}: one buyer slept through the end of its lease and wrote over what others \
                  had sold; this damage is expected, a lock alone cannot prevent it"
             ),
-            (Some(Stall::Refused), _) => format!(
+            (Some(Stall::NeverWrote(reason)), Mode::Lock) => format!(
+                "{name}: the buyer who was to sleep through the end of its lease wrote nothing \
+                 ({reason}), so this run shows no damage"
+            ),
+            (Some(Stall::Refused(_)), _) => format!(
                 "{name}: one buyer slept through the end of its lease, and its late write was \
                  refused"
             ),
@@ -153,7 +203,7 @@ pub struct Report {
 
 /// A mode in the JSON output.
 #[derive(Serialize)]
-struct JsonMode {
+struct JsonMode<'a> {
     mode: Mode,
     sold: i64,
     left: i64,
@@ -167,11 +217,14 @@ struct JsonMode {
     p99_ms: f64,
     max_ms: f64,
     redis_commands_per_purchase: Option<f64>,
+    lost: i64,
+    stall: Option<&'static str>,
+    reasons: &'a BTreeMap<String, usize>,
 }
 
 #[derive(Serialize)]
-struct JsonReport {
-    modes: Vec<JsonMode>,
+struct JsonReport<'a> {
+    modes: Vec<JsonMode<'a>>,
     ok: bool,
 }
 
@@ -201,6 +254,9 @@ impl Report {
             p99_ms: ms(mode.waits.quantile_us(0.99)),
             max_ms: ms(mode.waits.max_us()),
             redis_commands_per_purchase: mode.redis_commands.map(rounded),
+            lost: mode.audit.lost,
+            stall: mode.stall_outcome(),
+            reasons: &mode.reasons,
         });
         serde_json::to_string(&JsonReport { modes: modes.collect(), ok: self.is_ok() })
     }
@@ -217,8 +273,15 @@ impl Report {
             if let Some(note) = mode.note() {
                 text += &format!("{note}.\n");
             }
-            for (reason, times) in &mode.reasons {
-                text += &format!("{}: {times} x {reason}.\n", mode.mode.name());
+            let (name, reasons) = (mode.mode.name(), mode.unanswered());
+            let (shown, others) = reasons.split_at(reasons.len().min(REASONS_SHOWN));
+            for (reason, times) in shown {
+                text += &format!("{name}: {times} x {reason}.\n");
+            }
+            if !others.is_empty() {
+                let buyers: usize = others.iter().map(|(_, times)| times).sum();
+                text +=
+                    &format!("{name}: and {buyers} others, for {} more reasons.\n", others.len());
             }
         }
         text + &self.verdict() + "\n"
@@ -271,9 +334,18 @@ impl Report {
 
     fn verdict(&self) -> String {
         let failures: Vec<_> = self.modes.iter().filter_map(ModeReport::failure).collect();
+        let gaps: Vec<_> = self.modes.iter().filter_map(ModeReport::gap).collect();
         if !failures.is_empty() {
-            return format!("FAILED: {}.", failures.join("; "));
+            return format!("FAILED: {}.", [failures, gaps].concat().join("; "));
         }
+        if !gaps.is_empty() {
+            return format!("INCOMPLETE: {}; {}.", gaps.join("; "), self.findings());
+        }
+        format!("OK: {}.", self.findings())
+    }
+
+    /// What the audit says where no mode has failed.
+    fn findings(&self) -> String {
         let names = |sound: bool| {
             let names: Vec<_> = self
                 .modes
@@ -285,11 +357,11 @@ impl Report {
         };
         let (sound, unsound) = (names(true), names(false));
         match (sound.is_empty(), unsound.is_empty()) {
-            (false, true) => format!("OK: an order for every piece sold in {sound}."),
-            (true, _) => format!("OK: orders and stock disagree in {unsound}, as expected."),
+            (false, true) => format!("an order for every piece sold in {sound}"),
+            (true, _) => format!("orders and stock disagree in {unsound}, as expected"),
             (false, false) => format!(
-                "OK: an order for every piece sold in {sound}; orders and stock disagree in \
-                 {unsound}, as expected."
+                "an order for every piece sold in {sound}; orders and stock disagree in {unsound}, \
+                 as expected"
             ),
         }
     }

@@ -18,6 +18,7 @@ use crate::redis_stats::RedisStats;
 use crate::report::{ModeReport, Report};
 use crate::services::{self, Mongo};
 use crate::shop::{self, Shop};
+use crate::signals;
 use crate::worker::{Job, Worker};
 
 /// Cleaning up behind a run that has failed waits no longer for the server.
@@ -100,7 +101,7 @@ impl Run {
     /// Runs the modes and cleans up.
     ///
     /// # Errors
-    /// When a server fails so that nothing can be said about the sale, or on Ctrl-C.
+    /// When a server fails so that nothing can be said about the sale, or on Ctrl-C or SIGTERM.
     pub async fn start(self) -> Result<Report, Error> {
         let report = match &self.mongodb {
             Some(mongodb) => self.run_and_discard(mongodb.inventory(&self.database())).await,
@@ -117,7 +118,7 @@ impl Run {
     async fn run_and_discard<I: Inventory>(&self, inventory: I) -> Result<Report, Error> {
         let report = tokio::select! {
             report = self.run_modes(&inventory) => report,
-            _ = tokio::signal::ctrl_c() => Err(Error::Interrupted),
+            error = signals::asked_to_end() => Err(error),
         };
         if !self.options.keep {
             let discarded = tokio::time::timeout(CLEAN_UP, inventory.discard()).await;
@@ -165,7 +166,7 @@ impl Run {
     }
 
     async fn redis_commands(&self) -> Option<u64> {
-        self.redis.as_ref()?.commands().await
+        self.redis.as_ref()?.scripts().await
     }
 
     /// Lets all buyers in at once and returns what they were told, and how long it took from the

@@ -38,6 +38,26 @@ pub enum PurchaseError {
     },
 }
 
+impl PurchaseError {
+    /// What happened, without whom it happened to and how long it took, so that buyers with the
+    /// same fate can be counted together.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Lock(LockError::Contended { .. }) => {
+                "no lock: others held it until the timeout".to_owned()
+            }
+            Self::Lock(LockError::Backend { source, .. }) => format!("no lock: {source}"),
+            Self::Lock(LockError::Lost { reason, .. }) => format!("the lock was lost: {reason}"),
+            Self::Lock(error) => error.to_string(),
+            Self::Inventory(error) => error.reason(),
+            Self::Refused { .. } => {
+                "the fence refused the write: a later holder has been there".to_owned()
+            }
+        }
+    }
+}
+
 /// What a buyer does between reading the stock and writing it.
 #[derive(Debug)]
 pub enum Pause {

@@ -61,6 +61,14 @@ fn is_duplicate_key(error: &mongodb::error::Error) -> bool {
     )
 }
 
+/// The error in a few words.
+pub(crate) fn reason(error: &mongodb::error::Error) -> String {
+    match error.kind.as_ref() {
+        ErrorKind::ServerSelection { .. } => "no server could be reached".to_owned(),
+        kind => kind.to_string(),
+    }
+}
+
 impl Inventory for MongoInventory {
     async fn add_items(&self, items: &[Item]) -> Result<()> {
         self.items.insert_many(items).await?;

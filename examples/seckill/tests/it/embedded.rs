@@ -66,6 +66,9 @@ fn the_json_object_has_exactly_these_keys() {
                 "p99_ms",
                 "max_ms",
                 "redis_commands_per_purchase",
+                "lost",
+                "stall",
+                "reasons",
             ]
         );
         let times = ["p50_ms", "p95_ms", "p99_ms", "max_ms"].map(|name| mode[name].as_f64());
@@ -73,6 +76,9 @@ fn the_json_object_has_exactly_these_keys() {
         assert!(mode["wall_ms"].as_f64() > Some(0.0), "{mode}");
         assert!(mode["throughput"].as_f64() > Some(0.0), "{mode}");
         assert_eq!(mode["redis_commands_per_purchase"], Value::Null);
+        assert_eq!(mode["lost"], 0, "{mode}");
+        assert_eq!(mode["stall"], Value::Null);
+        assert_eq!(mode["reasons"], Value::Object(serde_json::Map::new()));
     }
 }
 
@@ -89,6 +95,10 @@ fn a_frozen_buyer_does_damage_under_the_lock_and_none_under_the_fence() {
     assert_eq!(number(&fenced, "oversold"), 0, "{report}");
     assert_eq!(number(&fenced, "sold"), 600, "{report}");
     assert_eq!(number(&fenced, "errors"), 1, "the stale write is refused: {report}");
+    let outcomes = ["naive", "lock", "fenced", "atomic"].map(|mode| row(mode)["stall"].clone());
+    assert_eq!(outcomes, [Value::Null, "damage".into(), "refused".into(), Value::Null]);
+    let reasons = fenced["reasons"].as_object().expect("it is an object");
+    assert_eq!(reasons.values().collect::<Vec<_>>(), [1], "{report}");
     assert_eq!((output.code, &report["ok"]), (Some(0), &Value::Bool(true)), "{output:?}");
 }
 
@@ -109,6 +119,7 @@ fn the_report_says_what_it_ran_on_and_what_came_out() {
     ] {
         assert!(output.stdout.contains(part), "{part:?} is missing in:\n{}", output.stdout);
     }
+    assert_eq!(output.stdout.matches("refused").count(), 1, "once is enough:\n{}", output.stdout);
 }
 
 #[test]

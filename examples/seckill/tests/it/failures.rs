@@ -49,6 +49,9 @@ fn an_unreachable_mongodb_is_named_without_its_password() {
 fn something_that_is_no_url_is_an_error_too() {
     assert_one_sentence(&seckill(&["--redis", "localhost:6379"]), &["Redis", "localhost:6379"]);
     assert_one_sentence(&seckill(&["--redis", "ann:hush@localhost"]), &["Redis"]);
+    let output = seckill(&["--redis", "http://ann:hush@localhost/"]);
+    assert_one_sentence(&output, &["is not a Redis URL"]);
+    assert_eq!(output.stderr.matches("localhost").count(), 1, "it is named once: {output:?}");
     assert_one_sentence(&seckill(&["--mongodb", "localhost"]), &["MongoDB", "localhost"]);
     assert_one_sentence(&seckill(&["--mongodb", "http://ann:hush@localhost"]), &["MongoDB"]);
 }
@@ -64,6 +67,27 @@ fn processes_need_servers_that_they_share() {
 #[test]
 fn a_picture_that_cannot_be_written_is_found_before_the_run() {
     assert_one_sentence(&seckill(&["--plot", "/nowhere/waits.svg"]), &["/nowhere/waits.svg"]);
+}
+
+#[test]
+fn a_picture_of_an_earlier_run_stands_until_there_is_a_new_one() {
+    let path = std::env::temp_dir().join(format!("seckill-kept-{}.svg", std::process::id()));
+    std::fs::write(&path, "earlier").expect("the temporary directory is writable");
+    let (dead, _silent) = dead_and_silent();
+    let plot = path.to_str().expect("it is UTF-8");
+    let output = seckill(&["--redis", &format!("redis://{dead}/"), "--plot", plot]);
+    let picture = std::fs::read_to_string(&path).expect("it is there");
+    std::fs::remove_file(&path).expect("it is ours");
+    assert_one_sentence(&output, &[&dead]);
+    assert_eq!(picture, "earlier");
+}
+
+#[test]
+fn options_without_their_object_are_refused() {
+    for mode in ["naive", "atomic"] {
+        assert_one_sentence(&seckill(&["--stall", "--mode", mode]), &["--stall", "--mode lock"]);
+    }
+    assert_one_sentence(&seckill(&["--keep"]), &["--keep", "--mongodb"]);
 }
 
 #[test]
@@ -86,5 +110,14 @@ fn wrong_arguments_exit_with_2() {
         let output = seckill(arguments);
         assert_eq!(output.code, Some(2), "{arguments:?}: {output:?}");
         assert!(output.stderr.starts_with("error: "), "{arguments:?}: {output:?}");
+    }
+    for (option, value, hint) in [
+        ("--buyers", "-1", "-1 is not in 1.."),
+        ("--stock", "-1", "-1 is not in 0.."),
+        ("--think", "1", "write it like 500us, 1ms or 2s"),
+        ("--think", "1.5ms", "write it like 500us, 1ms or 2s"),
+    ] {
+        let output = seckill(&[option, value]);
+        assert!(output.stderr.contains(hint), "{option} {value}: {output:?}");
     }
 }

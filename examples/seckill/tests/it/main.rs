@@ -4,4 +4,7 @@ mod command;
 mod embedded;
 mod failures;
 mod inventory;
+mod report;
 mod servers;
+#[cfg(unix)]
+mod signals;

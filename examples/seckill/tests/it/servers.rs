@@ -112,6 +112,18 @@ fn a_killed_holder_loses_nothing_under_the_fence() {
 }
 
 #[test]
+fn buyers_without_an_answer_are_in_the_verdict() {
+    let redis = RedisServer::start();
+    let arguments = ["--mode", "fenced", "--processes", "2", "--buyers", "20"];
+    let output = on(&redis, &[&arguments[..], &["--crash-after", "claim"]].concat());
+    assert_eq!(output.code, Some(0), "nothing is oversold or lost: {output:?}");
+    let verdict = output.stdout.lines().last().unwrap_or_default();
+    assert!(verdict.starts_with("INCOMPLETE: ") && !verdict.contains("OK"), "{output:?}");
+    let why = "of 20 buyers in fenced got no answer (the buyer's process died)";
+    assert!(verdict.contains(why), "{output:?}");
+}
+
+#[test]
 fn what_nobody_comes_back_to_is_settled_before_the_count() {
     let redis = RedisServer::start();
     // Each process has one buyer, and each buyer an item of its own.
