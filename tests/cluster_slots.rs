@@ -67,6 +67,6 @@ async fn a_node_that_does_not_have_the_slot_says_so() {
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let error = locks.acquire("room", &ONCE).await.expect_err("it serves no slots");
     let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(source.kind(), BackendErrorKind::Server, "{error}");
+    assert_eq!(source.kind(), BackendErrorKind::Unavailable, "{error}");
     assert!(!error.is_contended(), "{error}");
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use cache_lock::{BackendErrorKind, LockError, LockManager, LockOptions, LostReason, Released};
-use test_support::{Data, Proxy, RedisServer, wait_until};
+use test_support::{Data, Direction, Fault, Proxy, RedisServer, wait_until};
 
 use self::fleet::guarded;
 
@@ -142,6 +142,24 @@ async fn waiters_of_a_server_that_stays_dead_get_errors() {
         assert_backend(&outcome.expect_err("it is dead"), BackendErrorKind::Unreachable);
     }
     drop(held);
+}
+
+/// A future that is kept aside, as in a `select!`, while the connection is being opened for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_kept_aside_keeps_nobody_from_connecting() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.port());
+    proxy.set(Direction::Replies, Fault::Delay(Duration::from_millis(50)));
+    let locks = LockManager::builder().lazy(&server.url_through(proxy.port())).expect("a URL");
+    let mut aside = std::pin::pin!(locks.acquire("aside", &PATIENT));
+    std::future::poll_fn(|context| {
+        assert!(aside.as_mut().poll(context).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    guarded(locks.run("room", &PATIENT, async |_| ())).await.expect("it is free");
+    assert_eq!(proxy.accepted(), 1, "they share a connection");
+    guarded(aside).await.expect("it is free");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,6 +100,30 @@ async fn a_cancelled_request_that_arrives_late_is_taken_back_behind_it() {
     cancel_while_held(Duration::from_millis(100), Duration::from_millis(500)).await;
 }
 
+/// The second request is refused, which tells nothing about the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_retry_leaves_no_orphan() {
+    let network = Network::new(Duration::from_millis(500)).await;
+    let Network { server, proxy, monitor, locks, .. } = &network;
+    proxy.set(Direction::Replies, Fault::Hold);
+    let acquire = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.acquire("room", &OPTIONS.timeout(Duration::from_secs(1))).await }
+    });
+    wait_until("it is granted", || network.record() != "(nil)");
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    wait_until("it is asked again", || {
+        monitor.calls(server).iter().filter(|call| call.is_acquire()).count() > 1
+    });
+    proxy.pass();
+    let error = acquire.await.expect("no panic").expect_err("the server is out of memory");
+    let LockError::Backend { source, .. } = &error else { panic!("{error}") };
+    assert_eq!(source.kind(), BackendErrorKind::OutOfMemory, "{error}");
+    wait_until("no record is left", || network.record() == "(nil)");
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    network.assert_clean().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retry_recognises_its_own_lock() {
     let network = Network::new(Duration::from_secs(1)).await;
