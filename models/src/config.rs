@@ -81,8 +81,8 @@ pub enum Broken {
     Revival,
     /// Who keeps the lock in a pass goes on under the old token.
     TokenReusedInPass,
-    /// A token is asked under again after it was released.
-    TokenReusedAfterRelease,
+    /// A request for a token is sent again after the token was released.
+    AskAgainAfterRelease,
     /// A registered manager sleeps for as long as the holder's lease lasts.
     NoTimerCap,
     /// A registered manager waits for a push alone.

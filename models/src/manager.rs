@@ -72,14 +72,6 @@ impl Desk<'_> {
         None
     }
 
-    /// Whether the next local waiter may run without a word to the server.
-    pub(crate) fn may_hand_over(&self) -> bool {
-        let Phase::Holding(lease) = self.manager.phase else { return false };
-        self.manager.queue > 0
-            && lease.validity > 0
-            && lease.block.is_some_and(|block| block.low <= block.high)
-    }
-
     pub(crate) fn renew(&mut self) {
         if let Phase::Holding(Lease { token, .. }) = self.manager.phase {
             self.send(Request::Extend { token, numbers: false });
@@ -250,9 +242,29 @@ impl Desk<'_> {
 
     /// A request is overdue: it goes out once more.
     pub(crate) fn send_again(&mut self) {
-        if let Some(flight) = self.manager.flights.first() {
-            self.send(flight.request);
+        if let Some(request) = self.overdue() {
+            self.send(request);
         }
+    }
+
+    /// The first unanswered request that is still of use.
+    pub(crate) fn overdue(&self) -> Option<Request> {
+        let phase = self.manager.phase;
+        let requests = self.manager.flights.iter().map(|flight| flight.request);
+        requests.into_iter().find(|request| match *request {
+            Request::Release { .. } | Request::Forget { .. } => true,
+            _ if self.config.breaks(Broken::AskAgainAfterRelease) => true,
+            Request::Pass { new, .. } => {
+                matches!(phase, Phase::Passing { new: ours, .. } if ours == new)
+            }
+            Request::Acquire { token, .. } | Request::Extend { token, .. } => match phase {
+                Phase::Asking { token: ours } | Phase::Registered { token: ours, .. } => {
+                    ours == token
+                }
+                Phase::Holding(lease) => lease.token == token,
+                Phase::Idle | Phase::Passing { .. } => false,
+            },
+        })
     }
 
     fn hand_over(&mut self, mut lease: Lease) -> Option<Section> {
@@ -297,9 +309,7 @@ impl Desk<'_> {
     }
 
     fn new_token(&mut self) -> Token {
-        if !self.config.breaks(Broken::TokenReusedAfterRelease) {
-            self.manager.serial += 1;
-        }
+        self.manager.serial += 1;
         Token { manager: self.id, serial: self.manager.serial }
     }
 

@@ -2,7 +2,7 @@
 
 /// The manager that a token names, and which of its tokens it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Token {
+pub(crate) struct Token {
     pub(crate) manager: u8,
     pub(crate) serial: u8,
 }

@@ -175,7 +175,8 @@ fn excuse(world: &mut World, id: u8) {
 
 fn tick(config: &Config, world: &mut World, lagging: Option<u8>, calm: bool) {
     let waited = world.managers.iter().any(|manager| manager.waits());
-    if world.server.lock.is_some() || !waited {
+    let held = world.managers.iter().any(|manager| manager.holds().is_some());
+    if world.server.lock.is_some() || held || !waited {
         world.ghost.idle = 0;
     } else if calm {
         world.ghost.idle += 1;
