@@ -2,6 +2,7 @@
 
 use crate::{
     config::Config,
+    manager::overdue,
     state::{FOREIGN, Health, Inbox, Manager, Phase, World},
 };
 
@@ -44,6 +45,10 @@ pub enum Action {
     Pause(u8),
     /// It goes on.
     Resume(u8),
+    /// The connection stands still.
+    Stall(u8),
+    /// It moves again.
+    Flow(u8),
     /// The first unanswered request is sent again.
     Again(u8),
     /// The server loses its data.
@@ -76,13 +81,7 @@ pub(crate) fn collect(config: &Config, world: &World, actions: &mut Vec<Action>)
     ticks(config, world, actions);
 }
 
-fn by_itself(
-    config: &Config,
-    world: &World,
-    id: u8,
-    manager: &Manager,
-    actions: &mut Vec<Action>,
-) {
+fn by_itself(config: &Config, world: &World, id: u8, manager: &Manager, actions: &mut Vec<Action>) {
     if manager.health != Health::Up {
         return;
     }
@@ -100,7 +99,7 @@ fn by_itself(
             if manager.queue > 0 && lease.block.is_some_and(|block| block.low <= block.high) {
                 actions.push(Action::HandOver(id));
             }
-            if world.budget.renewals > 0 && lease.validity < config.times.validity() {
+            if world.budget.renewals > 0 && lease.validity < config.validity(config.times.expire) {
                 actions.push(Action::Renew(id));
             }
         }
@@ -109,7 +108,9 @@ fn by_itself(
 }
 
 fn on_the_way(id: u8, manager: &Manager, actions: &mut Vec<Action>) {
-    if manager.flights.iter().any(|flight| flight.reply.is_none()) {
+    if manager.stalled {
+        actions.push(Action::Flow(id));
+    } else if manager.flights.iter().any(|flight| flight.reply.is_none()) {
         actions.push(Action::Serve(id));
     }
     if !manager.late.is_empty() {
@@ -120,6 +121,9 @@ fn on_the_way(id: u8, manager: &Manager, actions: &mut Vec<Action>) {
     }
     match manager.health {
         Health::Up => {
+            if manager.stalled {
+                return;
+            }
             if manager.flights.first().is_some_and(|flight| flight.reply.is_some()) {
                 actions.push(Action::Reply(id));
             }
@@ -142,6 +146,9 @@ fn faults(config: &Config, id: u8, manager: &Manager, actions: &mut Vec<Action>)
     if kinds.cut && manager.connected {
         actions.extend((0..=unserved).map(|late| Action::Cut(id, late)));
     }
+    if kinds.stall && manager.connected && !manager.stalled {
+        actions.push(Action::Stall(id));
+    }
     if manager.health == Health::Up {
         if kinds.crash {
             actions.extend((0..=unserved).map(|late| Action::Crash(id, late)));
@@ -149,7 +156,7 @@ fn faults(config: &Config, id: u8, manager: &Manager, actions: &mut Vec<Action>)
         if kinds.pause {
             actions.push(Action::Pause(id));
         }
-        if kinds.again && !manager.flights.is_empty() {
+        if kinds.again && overdue(config, manager).is_some() {
             actions.push(Action::Again(id));
         }
     }
@@ -188,6 +195,9 @@ fn is_due(manager: &Manager) -> bool {
 }
 
 fn is_awaited(manager: &Manager) -> bool {
+    if manager.stalled {
+        return false;
+    }
     let up = manager.health == Health::Up;
     manager.flights.iter().any(|flight| up || flight.reply.is_none())
         || up && (!manager.connected || !manager.pushes.is_empty())

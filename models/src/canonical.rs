@@ -114,10 +114,10 @@ fn each_token(world: &mut World, visit: &mut impl FnMut(&mut Token)) {
         let Manager { phase, flights, late, unsent, pushes, .. } = manager;
         match phase {
             Phase::Idle => {}
-            Phase::Asking { token }
+            Phase::Asking { token, .. }
             | Phase::Registered { token, .. }
             | Phase::Holding(Lease { token, .. }) => visit(token),
-            Phase::Passing { old, new } => {
+            Phase::Passing { old, new, .. } => {
                 visit(old);
                 visit(new);
             }

@@ -15,13 +15,6 @@ pub struct Times {
     pub wait: u8,
 }
 
-impl Times {
-    /// How long a request that succeeds lets its sender hold, counted from when it was sent.
-    pub(crate) fn validity(self) -> u8 {
-        self.expire - self.drift
-    }
-}
-
 /// Which faults may happen, up to the number in [`Config::faults`].
 #[derive(Clone, Copy, Debug)]
 pub struct Kinds {
@@ -37,6 +30,8 @@ pub struct Kinds {
     pub lost_push: bool,
     /// A tick passes while requests, replies or pushes are on their way.
     pub slow: bool,
+    /// Nothing moves on a connection for some time.
+    pub stall: bool,
     /// The clock of a process falls behind by a tick.
     pub lag: bool,
     /// A request that was not answered in time is sent again.
@@ -52,6 +47,7 @@ impl Kinds {
         flush: false,
         lost_push: false,
         slow: false,
+        stall: false,
         lag: false,
         again: false,
     };
@@ -63,6 +59,7 @@ impl Kinds {
         flush: true,
         lost_push: true,
         slow: true,
+        stall: true,
         lag: true,
         again: true,
     };
@@ -99,8 +96,12 @@ pub enum Broken {
     ForgetOldOnlyInPass,
     /// A grant for a token that nobody wants any more is ignored.
     NoForgetOfGrant,
-    /// A grant is answered by an extension instead of an acquisition.
-    RaiseByExtend,
+    /// A grant that overtakes the reply to an earlier question is ignored.
+    GrantIgnoredWhileAsking,
+    /// After a connection was replaced, nothing is asked again.
+    NoAskOnReconnect,
+    /// A lease is set to what is asked for, though more is left of it.
+    LoweredLease,
     /// A grant is not taken out of the waiting list, nor is a token that has got the lock.
     GrantStaysInList,
 }
@@ -116,6 +117,8 @@ pub struct Config {
     pub faults: u8,
     /// Which.
     pub kinds: Kinds,
+    /// Whether the last waiter in a queue asks for a shorter lease than the others.
+    pub mixed: bool,
     /// How many waiters give up at most.
     pub cancels: u8,
     /// How many renewals there are at most.
@@ -139,6 +142,7 @@ impl Default for Config {
             waiters: 2,
             faults: 1,
             kinds: Kinds::ALL,
+            mixed: false,
             cancels: 0,
             renewals: 0,
             block: 2,
@@ -151,6 +155,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How long a request that succeeds lets its sender hold, counted from when it was sent.
+    pub(crate) fn validity(&self, expire: u8) -> u8 {
+        if self.breaks(Broken::NoDrift) { expire } else { expire - self.times.drift }
+    }
+
     pub(crate) fn breaks(&self, rule: Broken) -> bool {
         self.broken == Some(rule)
     }

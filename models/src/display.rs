@@ -42,6 +42,9 @@ impl Display for Manager {
         if self.health != Health::Up {
             write!(f, ", {:?}", self.health)?;
         }
+        if self.stalled {
+            write!(f, ", stalled")?;
+        }
         if !self.connected {
             write!(f, ", disconnected")?;
         }
@@ -70,7 +73,9 @@ impl Display for Phase {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::Idle => write!(f, "idle"),
-            Self::Asking { token } => write!(f, "asking {token}"),
+            Self::Asking { token, granted } => {
+                write!(f, "asking {token}{}", if *granted { " (granted)" } else { "" })
+            }
             Self::Registered { token, timer: Some(timer) } => {
                 write!(f, "registered {token} for {timer}")
             }
@@ -82,7 +87,10 @@ impl Display for Phase {
                     None => write!(f, "nothing known"),
                 }
             }
-            Self::Passing { old, new } => write!(f, "passing {old}, then {new}"),
+            Self::Passing { old, new, granted } => {
+                let granted = if *granted { " (granted)" } else { "" };
+                write!(f, "passing {old}, then {new}{granted}")
+            }
         }
     }
 }
@@ -106,9 +114,9 @@ impl Display for Flight {
 impl Display for Request {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            Self::Acquire { token, block } => write!(f, "acquire({token}, {block})"),
+            Self::Acquire { token, block, .. } => write!(f, "acquire({token}, {block})"),
             Self::Release { token } => write!(f, "release({token})"),
-            Self::Pass { token, new, block } => write!(f, "pass({token}, {new}, {block})"),
+            Self::Pass { token, new, block, .. } => write!(f, "pass({token}, {new}, {block})"),
             Self::Extend { token, .. } => write!(f, "extend({token})"),
             Self::Forget { token } => write!(f, "forget({token})"),
         }
@@ -127,7 +135,11 @@ impl Display for Push {
 /// Numbers that are used up leave none.
 impl Display for Block {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        if self.low > self.high { write!(f, "none") } else { write!(f, "{}..{}", self.low, self.high) }
+        if self.low > self.high {
+            write!(f, "none")
+        } else {
+            write!(f, "{}..{}", self.low, self.high)
+        }
     }
 }
 

@@ -26,6 +26,9 @@ struct Arguments {
     /// Which faults [default: all].
     #[arg(long, value_enum, value_delimiter = ',')]
     kinds: Vec<Kind>,
+    /// The last waiter in a queue asks for a shorter lease than the others.
+    #[arg(long)]
+    mixed: bool,
     /// How many waiters give up at most.
     #[arg(long, default_value_t = 0)]
     cancels: u8,
@@ -62,6 +65,7 @@ enum Kind {
     Flush,
     LostPush,
     Slow,
+    Stall,
     Lag,
     Again,
 }
@@ -79,6 +83,7 @@ impl Arguments {
             flush: has(Kind::Flush),
             lost_push: has(Kind::LostPush),
             slow: has(Kind::Slow),
+            stall: has(Kind::Stall),
             lag: has(Kind::Lag),
             again: has(Kind::Again),
         }
@@ -90,6 +95,7 @@ impl Arguments {
             waiters: self.waiters,
             faults: self.faults,
             kinds: self.kinds(),
+            mixed: self.mixed,
             cancels: self.cancels,
             renewals: self.renewals,
             block: self.block,
@@ -132,7 +138,11 @@ fn main() -> io::Result<ExitCode> {
     report(&mut out, &checker)
 }
 
-fn tell(out: &mut impl Write, checker: &impl Checker<LockModel>, started: Instant) -> io::Result<()> {
+fn tell(
+    out: &mut impl Write,
+    checker: &impl Checker<LockModel>,
+    started: Instant,
+) -> io::Result<()> {
     writeln!(
         out,
         "{} states, {} of them different, depth {}, {} s",

@@ -38,12 +38,12 @@ impl Desk<'_> {
         }
         match self.manager.phase {
             Phase::Idle | Phase::Holding(_) => return,
-            Phase::Asking { token } | Phase::Registered { token, .. } => {
+            Phase::Asking { token, .. } | Phase::Registered { token, .. } => {
                 if !self.config.breaks(Broken::NoForgetOfWait) {
                     self.send(Request::Forget { token });
                 }
             }
-            Phase::Passing { old, new } => {
+            Phase::Passing { old, new, .. } => {
                 self.send(Request::Forget { token: old });
                 if !self.config.breaks(Broken::ForgetOldOnlyInPass) {
                     self.send(Request::Forget { token: new });
@@ -67,14 +67,13 @@ impl Desk<'_> {
         }
         let reuse = self.config.breaks(Broken::TokenReusedInPass);
         let new = if reuse { token } else { self.new_token() };
-        self.manager.phase = Phase::Passing { old: token, new };
-        self.send(Request::Pass { token, new, block: self.block() });
+        self.request_pass(token, new);
         None
     }
 
     pub(crate) fn renew(&mut self) {
         if let Phase::Holding(Lease { token, .. }) = self.manager.phase {
-            self.send(Request::Extend { token, numbers: false });
+            self.send(Request::Extend { token, expire: self.expire() });
         }
     }
 
@@ -98,9 +97,11 @@ impl Desk<'_> {
         let token = push.token();
         let wanted = match self.manager.phase {
             Phase::Idle => false,
-            Phase::Asking { token: ours } | Phase::Registered { token: ours, .. } => ours == token,
+            Phase::Asking { token: ours, .. } | Phase::Registered { token: ours, .. } => {
+                ours == token
+            }
             Phase::Holding(lease) => lease.token == token,
-            Phase::Passing { old, new } => old == token || new == token,
+            Phase::Passing { old, new, .. } => old == token || new == token,
         };
         if !wanted {
             if !self.config.breaks(Broken::NoForgetOfGrant) {
@@ -112,24 +113,23 @@ impl Desk<'_> {
             // Bounds the cohort. Here a cohort may end after any section anyway.
             return None;
         }
-        match self.manager.phase {
+        match &mut self.manager.phase {
             Phase::Registered { .. } if self.config.breaks(Broken::ValidityFromPush) => {
                 self.request(token);
                 let validity = self.config.times.claim;
                 self.begin(Lease { token, validity, block: None, epoch: 0, overtaken: false })
             }
-            Phase::Registered { .. } if self.config.breaks(Broken::RaiseByExtend) => {
-                self.manager.phase = Phase::Asking { token };
-                self.send(Request::Extend { token, numbers: true });
-                None
-            }
-            Phase::Registered { .. } | Phase::Asking { .. } => {
+            Phase::Registered { .. } => {
                 self.ask(token);
                 None
             }
-            // The reply to the pass may come later than the grant under its new token.
-            Phase::Passing { new, .. } if new == token => {
-                self.request(token);
+            // The reply that is out may be older than the grant.
+            Phase::Asking { granted, .. } => {
+                *granted = !self.config.breaks(Broken::GrantIgnoredWhileAsking);
+                None
+            }
+            Phase::Passing { new, granted, .. } if *new == token => {
+                *granted = !self.config.breaks(Broken::GrantIgnoredWhileAsking);
                 None
             }
             _ => None,
@@ -137,14 +137,15 @@ impl Desk<'_> {
     }
 
     pub(crate) fn on_reply(&mut self, flight: Flight) -> Option<Section> {
-        let (token, raises) = match flight.request {
-            Request::Acquire { token, .. } => (token, true),
-            Request::Pass { new, .. } => (new, true),
-            Request::Extend { token, numbers } => (token, numbers),
+        let (token, expire) = match flight.request {
+            Request::Acquire { token, expire, .. } | Request::Extend { token, expire } => {
+                (token, expire)
+            }
+            Request::Pass { new, expire, .. } => (new, expire),
             Request::Release { .. } | Request::Forget { .. } => return None,
         };
         let validity = if self.config.breaks(Broken::ValidityFromReply) {
-            self.config.times.validity()
+            self.config.validity(expire)
         } else {
             flight.validity
         };
@@ -154,12 +155,13 @@ impl Desk<'_> {
                 self.on_reply_while_holding(lease, reply, validity);
                 None
             }
-            Phase::Asking { token: ours }
-            | Phase::Registered { token: ours, .. }
-            | Phase::Passing { new: ours, .. }
-                if ours == token && raises =>
+            Phase::Asking { token: ours, granted } | Phase::Passing { new: ours, granted, .. }
+                if ours == token =>
             {
-                self.on_reply_while_waiting(token, reply, validity)
+                self.on_reply_while_waiting(token, granted, reply, validity)
+            }
+            Phase::Registered { token: ours, .. } if ours == token => {
+                self.on_reply_while_waiting(token, false, reply, validity)
             }
             _ => None,
         }
@@ -183,6 +185,7 @@ impl Desk<'_> {
     fn on_reply_while_waiting(
         &mut self,
         token: Token,
+        granted: bool,
         reply: Reply,
         validity: u8,
     ) -> Option<Section> {
@@ -192,9 +195,10 @@ impl Desk<'_> {
                 let block = Some(block);
                 return self.begin(Lease { token, validity, block, epoch, overtaken: false });
             }
+            Reply::Busy { .. } | Reply::Free if granted => self.ask(token),
             Reply::Busy { ttl } => self.register(token, ttl),
-            Reply::Free | Reply::Lost => self.register(token, 0),
-            Reply::Kept | Reply::Done => {}
+            Reply::Free => self.register(token, 0),
+            Reply::Kept | Reply::Lost | Reply::Done => {}
         }
         None
     }
@@ -203,6 +207,7 @@ impl Desk<'_> {
     pub(crate) fn disconnect(&mut self) {
         let manager = &mut *self.manager;
         manager.connected = false;
+        manager.stalled = false;
         for flight in manager.flights.drain(..) {
             if matches!(flight.request, Request::Release { .. } | Request::Forget { .. }) {
                 manager.unsent.push(flight.request);
@@ -217,15 +222,14 @@ impl Desk<'_> {
         for request in std::mem::take(&mut self.manager.unsent) {
             self.send(request);
         }
+        if self.config.breaks(Broken::NoAskOnReconnect) {
+            return;
+        }
         match self.manager.phase {
             Phase::Idle => {}
-            Phase::Asking { token } | Phase::Registered { token, .. } => self.ask(token),
-            Phase::Holding(Lease { token, .. }) => {
-                self.send(Request::Extend { token, numbers: false });
-            }
-            Phase::Passing { old, new } => {
-                self.send(Request::Pass { token: old, new, block: self.block() });
-            }
+            Phase::Asking { token, .. } | Phase::Registered { token, .. } => self.ask(token),
+            Phase::Holding(_) => self.renew(),
+            Phase::Passing { old, new, .. } => self.request_pass(old, new),
         }
     }
 
@@ -233,6 +237,7 @@ impl Desk<'_> {
         let manager = &mut *self.manager;
         manager.health = Health::Crashed;
         manager.connected = false;
+        manager.stalled = false;
         manager.phase = Phase::Idle;
         manager.queue = 0;
         manager.to_come = 0;
@@ -242,29 +247,9 @@ impl Desk<'_> {
 
     /// A request is overdue: it goes out once more.
     pub(crate) fn send_again(&mut self) {
-        if let Some(request) = self.overdue() {
+        if let Some(request) = overdue(self.config, self.manager) {
             self.send(request);
         }
-    }
-
-    /// The first unanswered request that is still of use.
-    pub(crate) fn overdue(&self) -> Option<Request> {
-        let phase = self.manager.phase;
-        let requests = self.manager.flights.iter().map(|flight| flight.request);
-        requests.into_iter().find(|request| match *request {
-            Request::Release { .. } | Request::Forget { .. } => true,
-            _ if self.config.breaks(Broken::AskAgainAfterRelease) => true,
-            Request::Pass { new, .. } => {
-                matches!(phase, Phase::Passing { new: ours, .. } if ours == new)
-            }
-            Request::Acquire { token, .. } | Request::Extend { token, .. } => match phase {
-                Phase::Asking { token: ours } | Phase::Registered { token: ours, .. } => {
-                    ours == token
-                }
-                Phase::Holding(lease) => lease.token == token,
-                Phase::Idle | Phase::Passing { .. } => false,
-            },
-        })
     }
 
     fn hand_over(&mut self, mut lease: Lease) -> Option<Section> {
@@ -284,7 +269,8 @@ impl Desk<'_> {
     }
 
     fn register(&mut self, token: Token, ttl: u8) {
-        let cap = if self.config.breaks(Broken::NoTimerCap) { u8::MAX } else { self.config.times.cap };
+        let cap =
+            if self.config.breaks(Broken::NoTimerCap) { u8::MAX } else { self.config.times.cap };
         let timer = (!self.config.breaks(Broken::NoTimer)).then(|| ttl.clamp(1, cap));
         self.manager.phase = Phase::Registered { token, timer };
     }
@@ -295,12 +281,24 @@ impl Desk<'_> {
     }
 
     fn ask(&mut self, token: Token) {
-        self.manager.phase = Phase::Asking { token };
+        self.manager.phase = Phase::Asking { token, granted: false };
         self.request(token);
     }
 
     fn request(&mut self, token: Token) {
-        self.send(Request::Acquire { token, block: self.block() });
+        self.send(Request::Acquire { token, expire: self.expire(), block: self.block() });
+    }
+
+    fn request_pass(&mut self, old: Token, new: Token) {
+        self.manager.phase = Phase::Passing { old, new, granted: false };
+        let (expire, block) = (self.expire(), self.block());
+        self.send(Request::Pass { token: old, new, expire, block });
+    }
+
+    /// The leader asks for the lease that it wants itself.
+    fn expire(&self) -> u8 {
+        let expire = self.config.times.expire;
+        if self.config.mixed && self.manager.queue == 1 { expire - 2 } else { expire }
     }
 
     /// More than one number is reserved if there is more than one waiter.
@@ -319,11 +317,29 @@ impl Desk<'_> {
         if self.manager.connected {
             let validity = match request {
                 Request::Release { .. } | Request::Forget { .. } => 0,
-                _ => self.config.times.validity(),
+                Request::Acquire { expire, .. }
+                | Request::Pass { expire, .. }
+                | Request::Extend { expire, .. } => self.config.validity(expire),
             };
             self.manager.flights.push(Flight { request, validity, reply: None });
         } else if matches!(request, Request::Release { .. } | Request::Forget { .. }) {
             self.manager.unsent.push(request);
         }
     }
+}
+
+/// The first unanswered request that is still of use.
+pub(crate) fn overdue(config: &Config, manager: &Manager) -> Option<Request> {
+    let waits = |token| match manager.phase {
+        Phase::Asking { token: ours, .. } | Phase::Registered { token: ours, .. } => ours == token,
+        Phase::Holding(lease) => lease.token == token,
+        Phase::Idle | Phase::Passing { .. } => false,
+    };
+    let passes = |token| matches!(manager.phase, Phase::Passing { new, .. } if new == token);
+    manager.flights.iter().map(|flight| flight.request).find(|request| match *request {
+        Request::Release { .. } | Request::Forget { .. } => true,
+        _ if config.breaks(Broken::AskAgainAfterRelease) => true,
+        Request::Pass { new, .. } => passes(new),
+        Request::Acquire { token, .. } | Request::Extend { token, .. } => waits(token),
+    })
 }

@@ -7,9 +7,7 @@ use crate::{
     canonical::State,
     config::Config,
     properties,
-    state::{
-        Budget, Claim, FOREIGN, Ghost, Health, Inbox, Manager, Phase, Record, Server, World,
-    },
+    state::{Budget, Claim, FOREIGN, Ghost, Health, Inbox, Manager, Phase, Record, Server, World},
     step,
 };
 
@@ -45,6 +43,7 @@ impl Model for LockModel {
         let manager = Manager {
             health: Health::Up,
             connected: true,
+            stalled: false,
             inbox: Inbox::Live,
             was_cut: false,
             to_come: config.waiters,

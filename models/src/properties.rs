@@ -3,8 +3,8 @@
 use stateright::Property;
 
 use crate::{
-    config::Config,
     canonical::State,
+    config::Config,
     model::LockModel,
     state::{Claim, FOREIGN, Health, Manager, Phase, Reply, Request, World},
 };
@@ -70,9 +70,8 @@ fn can_contend(config: &Config) -> bool {
 
 /// A lease of data that the server has lost since is worth nothing: only numbers help there.
 fn excludes(world: &World) -> bool {
-    let lasting = |manager: &&Manager| {
-        manager.holds().is_some_and(|lease| lease.epoch == world.server.epoch)
-    };
+    let lasting =
+        |manager: &&Manager| manager.holds().is_some_and(|lease| lease.epoch == world.server.epoch);
     let holders = world.managers.iter().filter(lasting).count();
     let foreign = world.server.lock.is_some_and(|record| record.token == FOREIGN);
     holders + usize::from(foreign) <= 1
@@ -91,7 +90,7 @@ fn will_be_moved(manager: &Manager) -> bool {
     };
     match manager.phase {
         Phase::Idle => false,
-        Phase::Asking { token } | Phase::Passing { new: token, .. } => asks(token),
+        Phase::Asking { token, .. } | Phase::Passing { new: token, .. } => asks(token),
         Phase::Registered { timer, .. } => timer.is_some(),
         Phase::Holding(_) => true,
     }

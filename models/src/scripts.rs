@@ -21,19 +21,19 @@ pub(crate) struct Execution<'a> {
 impl Execution<'_> {
     pub(crate) fn run(&mut self, request: Request) -> Reply {
         match request {
-            Request::Acquire { token, block } => self.acquire(token, block),
+            Request::Acquire { token, expire, block } => self.acquire(token, expire, block),
             Request::Release { token } => self.release(token),
-            Request::Pass { token, new, block } => self.pass(token, new, block),
-            Request::Extend { token, numbers } => self.extend(token, numbers),
+            Request::Pass { token, new, expire, block } => self.pass(token, new, expire, block),
+            Request::Extend { token, expire } => self.extend(token, expire),
             Request::Forget { token } => self.forget(token),
         }
     }
 
-    fn acquire(&mut self, token: Token, block: u16) -> Reply {
+    fn acquire(&mut self, token: Token, expire: u8, block: u16) -> Reply {
         match self.server.lock {
-            None => self.take(token, block),
+            None => self.take(token, expire, block),
             Some(record) if record.token == token => {
-                self.raise();
+                self.raise(expire);
                 self.got(token, block)
             }
             Some(record) => {
@@ -58,13 +58,13 @@ impl Execution<'_> {
         Reply::Lost
     }
 
-    fn pass(&mut self, token: Token, new: Token, block: u16) -> Reply {
+    fn pass(&mut self, token: Token, new: Token, expire: u8, block: u16) -> Reply {
         if !self.is_held_by(token) {
             self.leave(token);
-            return self.acquire(new, block);
+            return self.acquire(new, expire, block);
         }
         if self.server.waiting.is_empty() {
-            return self.take(new, block);
+            return self.take(new, expire, block);
         }
         self.grant_next();
         self.wait(new);
@@ -74,12 +74,12 @@ impl Execution<'_> {
         }
     }
 
-    fn extend(&mut self, token: Token, numbers: bool) -> Reply {
+    fn extend(&mut self, token: Token, expire: u8) -> Reply {
         if !self.is_held_by(token) {
             return Reply::Lost;
         }
-        self.raise();
-        if numbers { self.got(token, 1) } else { Reply::Kept }
+        self.raise(expire);
+        Reply::Kept
     }
 
     fn forget(&mut self, token: Token) -> Reply {
@@ -94,15 +94,16 @@ impl Execution<'_> {
         self.server.lock.is_some_and(|record| record.token == token)
     }
 
-    fn take(&mut self, token: Token, block: u16) -> Reply {
-        let ttl = self.config.times.expire;
+    fn take(&mut self, token: Token, ttl: u8, block: u16) -> Reply {
         self.server.lock = Some(Record { token, ttl, claim: Claim::Asked });
         self.got(token, block)
     }
 
-    fn raise(&mut self) {
+    /// Never lowers: the sender may count on a longer lease that it asked for before.
+    fn raise(&mut self, expire: u8) {
+        let lowers = self.config.breaks(Broken::LoweredLease);
         if let Some(record) = &mut self.server.lock {
-            record.ttl = record.ttl.max(self.config.times.expire);
+            record.ttl = if lowers { expire } else { record.ttl.max(expire) };
             record.claim = Claim::Asked;
         }
     }

@@ -52,11 +52,10 @@ pub(crate) struct Block {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Request {
-    Acquire { token: Token, block: u16 },
+    Acquire { token: Token, expire: u8, block: u16 },
     Release { token: Token },
-    Pass { token: Token, new: Token, block: u16 },
-    /// `numbers` is only set where a grant is wrongly answered by it.
-    Extend { token: Token, numbers: bool },
+    Pass { token: Token, new: Token, expire: u8, block: u16 },
+    Extend { token: Token, expire: u8 },
     Forget { token: Token },
 }
 
@@ -134,16 +133,29 @@ pub(crate) struct Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Idle,
-    Asking { token: Token },
-    Registered { token: Token, timer: Option<u8> },
+    /// `granted`: a grant for the token was read, which the reply may not know of.
+    Asking {
+        token: Token,
+        granted: bool,
+    },
+    Registered {
+        token: Token,
+        timer: Option<u8>,
+    },
     Holding(Lease),
-    Passing { old: Token, new: Token },
+    Passing {
+        old: Token,
+        new: Token,
+        granted: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Manager {
     pub(crate) health: Health,
     pub(crate) connected: bool,
+    /// Nothing moves on the connection, which is not noticed.
+    pub(crate) stalled: bool,
     pub(crate) inbox: Inbox,
     /// Whether a connection of it was ever cut.
     pub(crate) was_cut: bool,
@@ -175,7 +187,7 @@ impl Manager {
 
     /// Runs, can reach the server and has somebody waiting.
     pub(crate) fn waits(&self) -> bool {
-        self.health == Health::Up && self.connected && self.queue > 0
+        self.health == Health::Up && self.connected && !self.stalled && self.queue > 0
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn apply(config: &Config, world: &mut World, action: Action) {
         Action::Reconnect(id) => desk(config, world, id).reconnect(),
         Action::DropInbox(id) => world.managers[usize::from(id)].inbox = Inbox::Gone,
         Action::Resume(id) => world.managers[usize::from(id)].health = Health::Up,
+        Action::Flow(id) => world.managers[usize::from(id)].stalled = false,
         Action::ForeignEnds => world.server.lock = None,
         Action::Tick => tick(config, world, None, true),
         Action::SlowTick
@@ -55,6 +56,7 @@ pub(crate) fn apply(config: &Config, world: &mut World, action: Action) {
         | Action::Cut(..)
         | Action::Crash(..)
         | Action::Pause(_)
+        | Action::Stall(_)
         | Action::Again(_)
         | Action::Flush => {
             world.budget.faults -= 1;
@@ -87,6 +89,10 @@ fn fail(config: &Config, world: &mut World, fault: Action) {
         Action::Pause(id) => {
             excuse(world, id);
             world.managers[usize::from(id)].health = Health::Paused;
+        }
+        Action::Stall(id) => {
+            excuse(world, id);
+            world.managers[usize::from(id)].stalled = true;
         }
         Action::Again(id) => desk(config, world, id).send_again(),
         Action::Flush => {
@@ -124,7 +130,7 @@ fn execute(config: &Config, world: &mut World, request: Request) -> Reply {
         if !manager.pushes.contains(&push) {
             manager.pushes.push(push);
         }
-        if manager.health == Health::Paused {
+        if manager.health == Health::Paused || manager.stalled {
             excuse(world, push.token().manager);
         }
     }
