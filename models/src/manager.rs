@@ -245,10 +245,13 @@ impl Desk<'_> {
         manager.unsent.clear();
     }
 
-    /// A request is overdue: it goes out once more.
+    /// A request is overdue: it goes out once more. Who leads now may ask for another lease than
+    /// who led when it was sent.
     pub(crate) fn send_again(&mut self) {
-        if let Some(request) = overdue(self.config, self.manager) {
-            self.send(request);
+        match overdue(self.config, self.manager) {
+            Some(Request::Acquire { token, .. }) => self.request(token),
+            Some(request) => self.send(request),
+            None => {}
         }
     }
 
