@@ -13,6 +13,9 @@ use crate::{
 impl Display for State {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "    {}", self.world.server)?;
+        if self.world.ghost.idle > 0 {
+            write!(f, "  (free and wanted for {})", self.world.ghost.idle)?;
+        }
         for (id, manager) in self.world.managers.iter().enumerate() {
             write!(f, "\n    m{id} {manager}")?;
         }

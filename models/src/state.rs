@@ -206,7 +206,8 @@ pub(crate) struct Ghost {
     pub(crate) disordered: bool,
     /// A claim ran out though no fault came between.
     pub(crate) lapsed: bool,
-    /// Ticks in which the lock was free, somebody waited, and nothing was on its way.
+    /// Ticks in which the lock was free, somebody waited, and nothing was on its way, since a
+    /// fault was over.
     pub(crate) idle: u8,
 }
 

@@ -44,10 +44,19 @@ pub(crate) fn apply(config: &Config, world: &mut World, action: Action) {
             let section = desk(config, world, id).on_push(push);
             began(world, id, section);
         }
-        Action::Reconnect(id) => desk(config, world, id).reconnect(),
+        Action::Reconnect(id) => {
+            world.ghost.idle = 0;
+            desk(config, world, id).reconnect();
+        }
         Action::DropInbox(id) => world.managers[usize::from(id)].inbox = Inbox::Gone,
-        Action::Resume(id) => world.managers[usize::from(id)].health = Health::Up,
-        Action::Flow(id) => world.managers[usize::from(id)].stalled = false,
+        Action::Resume(id) => {
+            world.ghost.idle = 0;
+            world.managers[usize::from(id)].health = Health::Up;
+        }
+        Action::Flow(id) => {
+            world.ghost.idle = 0;
+            world.managers[usize::from(id)].stalled = false;
+        }
         Action::ForeignEnds => world.server.lock = None,
         Action::Tick => tick(config, world, None, true),
         Action::SlowTick
@@ -70,7 +79,7 @@ fn fail(config: &Config, world: &mut World, fault: Action) {
         Action::SlowTick => tick(config, world, None, false),
         Action::LagTick(id) => {
             world.budget.lags -= 1;
-            tick(config, world, Some(id), true);
+            tick(config, world, Some(id), false);
         }
         Action::LosePush(id, push) => {
             let push = world.managers[usize::from(id)].pushes.remove(push);
@@ -124,6 +133,9 @@ fn execute(config: &Config, world: &mut World, request: Request) -> Reply {
     let mut execution =
         Execution { config, server, ghost, inboxes: &inboxes, published: Vec::new() };
     let reply = execution.run(request);
+    if execution.server.lock.is_some() {
+        execution.ghost.idle = 0;
+    }
     for push in execution.published {
         let manager = &mut world.managers[usize::from(push.token().manager)];
         // Reading the same push twice in a row is reading it once.
