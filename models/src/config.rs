@@ -98,6 +98,8 @@ pub enum Broken {
     NoForgetOfGrant,
     /// A grant that overtakes the reply to an earlier question is ignored.
     GrantIgnoredWhileAsking,
+    /// Releases and forgets that were not answered over a connection are not sent over the next.
+    UnansweredForgetsDropped,
     /// After a connection was replaced, nothing is asked again.
     NoAskOnReconnect,
     /// A lease is set to what is asked for, though more is left of it.

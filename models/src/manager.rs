@@ -220,7 +220,9 @@ impl Desk<'_> {
         self.manager.connected = true;
         self.manager.inbox = Inbox::Live;
         for request in std::mem::take(&mut self.manager.unsent) {
-            self.send(request);
+            if !self.config.breaks(Broken::UnansweredForgetsDropped) {
+                self.send(request);
+            }
         }
         if self.config.breaks(Broken::NoAskOnReconnect) {
             return;

@@ -45,7 +45,7 @@ impl Model for LockModel {
             connected: true,
             stalled: false,
             inbox: Inbox::Live,
-            was_cut: false,
+            strayed: false,
             to_come: config.waiters,
             queue: 0,
             phase: Phase::Idle,

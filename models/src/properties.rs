@@ -102,8 +102,10 @@ fn is_clean(world: &World) -> bool {
     (0..).zip(&world.managers).all(|(id, manager)| {
         let through = manager.health == Health::Up
             && manager.phase == Phase::Idle
+            && manager.connected
             && manager.flights.is_empty()
-            && !manager.was_cut;
+            && manager.unsent.is_empty()
+            && !manager.strayed;
         let listed = || world.server.waiting.iter().any(|token| token.manager == id);
         let recorded = || world.server.lock.is_some_and(|record| record.token.manager == id);
         !through || !(listed() || recorded())

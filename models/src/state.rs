@@ -157,8 +157,8 @@ pub(crate) struct Manager {
     /// Nothing moves on the connection, which is not noticed.
     pub(crate) stalled: bool,
     pub(crate) inbox: Inbox,
-    /// Whether a connection of it was ever cut.
-    pub(crate) was_cut: bool,
+    /// Whether requests of it were ever left behind on a connection that was cut.
+    pub(crate) strayed: bool,
     /// Waiters that have not come yet.
     pub(crate) to_come: u8,
     /// Waiters in the local queue. Who runs a critical section is not in it.

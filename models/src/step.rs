@@ -176,7 +176,7 @@ fn cut(world: &mut World, id: u8, late: usize) {
     let unserved = manager.flights.iter().filter(|flight| flight.reply.is_none());
     manager.late.extend(unserved.map(|flight| flight.request).take(late));
     manager.pushes.clear();
-    manager.was_cut = true;
+    manager.strayed |= late > 0;
     if manager.inbox == Inbox::Live {
         manager.inbox = Inbox::Stale;
     }
@@ -229,6 +229,9 @@ fn lock_expires(world: &mut World) {
         && record.claim == Claim::Granted
     {
         let manager = &world.managers[usize::from(record.token.manager)];
-        world.ghost.lapsed |= manager.flights.is_empty() && manager.pushes.is_empty();
+        // Granted to a token that is held: its record was lost, and a stray question for it came
+        // after. The holder still has its old lease, and is not told for less than a claim.
+        let held = manager.holds().is_some_and(|lease| lease.token == record.token);
+        world.ghost.lapsed |= !held && manager.flights.is_empty() && manager.pushes.is_empty();
     }
 }

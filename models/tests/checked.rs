@@ -187,6 +187,12 @@ fn a_new_connection_asks_again() {
 }
 
 #[test]
+fn a_new_connection_forgets_again() {
+    let kinds = Kinds { cut: true, ..Kinds::NONE };
+    assert_needed(Broken::UnansweredForgetsDropped, properties::CLEAN, faults(1, kinds));
+}
+
+#[test]
 fn a_lease_is_not_lowered() {
     let kinds = Kinds { again: true, ..Kinds::NONE };
     let config = Config { mixed: true, cancels: 1, ..faults(1, kinds) };
