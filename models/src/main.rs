@@ -1,7 +1,6 @@
 //! Checks the model in a size of your choice, and shows how a property is violated.
 
 use std::{
-    fmt::Display,
     io::{self, Write},
     process::ExitCode,
     time::{Duration, Instant},
@@ -15,7 +14,7 @@ use stateright::{Checker, Expectation, HasDiscoveries, Model, Path};
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Processes, each with a manager and a connection.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=4))]
     managers: u8,
     /// Local waiters of each manager.
     #[arg(long, default_value_t = 2)]
@@ -36,7 +35,7 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     renewals: u8,
     /// The most numbers reserved at a time.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
     block: u16,
     /// The server permits no pushes.
     #[arg(long)]
@@ -53,6 +52,7 @@ struct Arguments {
     /// Stop after so many seconds.
     #[arg(long)]
     seconds: Option<u64>,
+    /// How many threads look.
     #[arg(long, default_value_t = 2)]
     threads: usize,
 }
@@ -178,14 +178,10 @@ fn report(out: &mut impl Write, checker: &impl Checker<LockModel>) -> io::Result
 
 fn trace(out: &mut impl Write, path: Path<State, Action>) -> io::Result<()> {
     for (step, (state, action)) in path.into_vec().into_iter().enumerate() {
-        line(out, &state)?;
+        writeln!(out, "{state}")?;
         if let Some(action) = action {
             writeln!(out, "{:3} {action:?}", step + 1)?;
         }
     }
     Ok(())
-}
-
-fn line(out: &mut impl Write, item: &impl Display) -> io::Result<()> {
-    writeln!(out, "{item}")
 }

@@ -61,6 +61,12 @@ fn two_managers_of_one_waiter_and_a_fault_of_any_kind() {
 }
 
 #[test]
+fn two_managers_of_one_waiter_and_two_faults_of_any_kind() {
+    let states = assert_holds(Config { waiters: 1, faults: 2, ..Config::default() });
+    assert!(states > 100_000, "only {states} states");
+}
+
+#[test]
 fn three_managers_without_faults() {
     let config = Config { managers: 3, waiters: 1, faults: 0, cancels: 1, ..Config::default() };
     let states = assert_holds(config);
