@@ -101,7 +101,10 @@ impl Desk<'_> {
                 ours == token
             }
             Phase::Holding(lease) => lease.token == token,
-            Phase::Passing { old, new, .. } => old == token || new == token,
+            // The old token is about to be over: what is granted to it goes back.
+            Phase::Passing { old, new, .. } => {
+                new == token || (old == token && matches!(push, Push::Demand(_)))
+            }
         };
         if !wanted {
             if !self.config.breaks(Broken::NoForgetOfGrant) {
