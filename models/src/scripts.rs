@@ -1,0 +1,191 @@
+//! The scripts: what the server does with a request, in one step.
+//!
+//! Each is a function of the server's records, as its Lua will be. What it publishes is returned,
+//! as is the reply.
+
+use crate::{
+    config::{Broken, Config},
+    state::{Block, Claim, FOREIGN, Ghost, Inbox, Push, Record, Reply, Request, Server, Token},
+};
+
+/// A request being carried out.
+pub(crate) struct Execution<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) server: &'a mut Server,
+    pub(crate) ghost: &'a mut Ghost,
+    /// The subscriptions, by manager.
+    pub(crate) inboxes: &'a [Inbox],
+    pub(crate) published: Vec<Push>,
+}
+
+impl Execution<'_> {
+    pub(crate) fn run(&mut self, request: Request) -> Reply {
+        match request {
+            Request::Acquire { token, expire, block } => self.acquire(token, expire, block),
+            Request::Release { token } => self.release(token),
+            Request::Pass { token, new, expire, block } => self.pass(token, new, expire, block),
+            Request::Extend { token, expire } => self.extend(token, expire),
+            Request::Forget { token } => self.forget(token),
+        }
+    }
+
+    fn acquire(&mut self, token: Token, expire: u8, block: u16) -> Reply {
+        match self.server.lock {
+            None => self.take(token, expire, block),
+            Some(record) if record.token == token => {
+                self.raise(expire);
+                self.got(token, block)
+            }
+            Some(record) => {
+                self.wait(token);
+                if record.token != FOREIGN {
+                    self.publish(Push::Demand(record.token));
+                }
+                Reply::Busy { ttl: record.ttl }
+            }
+        }
+    }
+
+    fn release(&mut self, token: Token) -> Reply {
+        if self.is_held_by(token) {
+            self.grant_next();
+            return Reply::Done;
+        }
+        if self.config.breaks(Broken::DeleteWithoutCompare) {
+            self.server.lock = None;
+        }
+        self.leave(token);
+        Reply::Lost
+    }
+
+    fn pass(&mut self, token: Token, new: Token, expire: u8, block: u16) -> Reply {
+        if !self.is_held_by(token) {
+            self.leave(token);
+            return self.acquire(new, expire, block);
+        }
+        if self.server.waiting.is_empty() {
+            return self.take(new, expire, block);
+        }
+        self.grant_next();
+        self.wait(new);
+        match self.server.lock {
+            Some(record) => Reply::Busy { ttl: record.ttl },
+            None => Reply::Free,
+        }
+    }
+
+    fn extend(&mut self, token: Token, expire: u8) -> Reply {
+        if !self.is_held_by(token) {
+            return Reply::Lost;
+        }
+        self.raise(expire);
+        Reply::Kept
+    }
+
+    fn forget(&mut self, token: Token) -> Reply {
+        self.leave(token);
+        if self.is_held_by(token) {
+            self.grant_next();
+        }
+        Reply::Done
+    }
+
+    fn is_held_by(&self, token: Token) -> bool {
+        self.server.lock.is_some_and(|record| record.token == token)
+    }
+
+    fn take(&mut self, token: Token, ttl: u8, block: u16) -> Reply {
+        self.server.lock = Some(Record { token, ttl, claim: Claim::Asked });
+        self.got(token, block)
+    }
+
+    /// Never lowers: the sender may count on a longer lease that it asked for before.
+    fn raise(&mut self, expire: u8) {
+        let lowers = self.config.breaks(Broken::LoweredLease);
+        if let Some(record) = &mut self.server.lock {
+            record.ttl = if lowers { expire } else { record.ttl.max(expire) };
+            record.claim = Claim::Asked;
+        }
+    }
+
+    fn got(&mut self, token: Token, block: u16) -> Reply {
+        if !self.config.breaks(Broken::GrantStaysInList) {
+            self.leave(token);
+        }
+        Reply::Got { block: self.reserve(block), epoch: self.server.epoch }
+    }
+
+    /// Numbers are reserved backwards from the server's time, of which at least one unit has gone
+    /// by since the last ones were.
+    fn reserve(&mut self, block: u16) -> Block {
+        let server = &mut *self.server;
+        server.time += 1;
+        let next = server.fence.map_or(0, |last| last + 1);
+        let (low, high) = if self.config.breaks(Broken::ForwardBlocks) {
+            let low = next.max(server.time);
+            (low, low + block - 1)
+        } else {
+            let high = next.max(server.time);
+            let low = match server.fence {
+                None if !self.config.breaks(Broken::BackwardBlockWithoutFence) => high,
+                _ => next.max((high + 1).saturating_sub(block)),
+            };
+            (low, high)
+        };
+        server.fence = Some(high);
+        self.ghost.reserved_again |= low <= self.ghost.top;
+        self.ghost.ahead |= high > server.time;
+        self.ghost.top = self.ghost.top.max(high);
+        Block { low, high }
+    }
+
+    /// A token that waits already keeps its place.
+    fn wait(&mut self, token: Token) {
+        if !self.server.waiting.contains(&token) {
+            self.server.waiting.push(token);
+        }
+        self.server.waiting_ttl = self.server.waiting_ttl.max(self.config.times.wait);
+    }
+
+    fn leave(&mut self, token: Token) {
+        self.server.waiting.retain(|&waiting| waiting != token);
+        if self.server.waiting.is_empty() {
+            self.server.waiting_ttl = 0;
+        }
+    }
+
+    /// Grants the lock to the next that has a receiver. Where pushes are not permitted nobody is
+    /// known to have none, so the list stays.
+    fn grant_next(&mut self) {
+        self.server.lock = None;
+        if !self.config.push {
+            return;
+        }
+        while let Some(&token) = self.server.waiting.first() {
+            if !self.config.breaks(Broken::GrantStaysInList) {
+                self.leave(token);
+            }
+            if let Some(claim) = self.publish(Push::Grant(token)) {
+                let ttl = self.config.times.claim.min(self.config.times.expire);
+                self.server.lock = Some(Record { token, ttl, claim });
+                return;
+            }
+            self.leave(token);
+        }
+    }
+
+    /// Tells whether there was a receiver, and if so, whether it is a real one.
+    fn publish(&mut self, push: Push) -> Option<Claim> {
+        if !self.config.push {
+            return None;
+        }
+        match self.inboxes[usize::from(push.token().manager)] {
+            Inbox::Gone => None,
+            Inbox::Stale => Some(Claim::Excused),
+            Inbox::Live => {
+                self.published.push(push);
+                Some(Claim::Granted)
+            }
+        }
+    }
+}
