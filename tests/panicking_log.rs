@@ -19,6 +19,11 @@ impl<S: Subscriber> Layer<S> for Panics {
 
 #[tokio::test]
 async fn a_log_that_panics_costs_nothing() {
+    let noticed = tokio::time::timeout(Duration::from_secs(60), losses_and_renewals());
+    noticed.await.expect("the losses are noticed");
+}
+
+async fn losses_and_renewals() {
     let subscriber = registry().with(Panics);
     tracing::subscriber::set_global_default(subscriber).expect("it is the only one");
     let locks = LockManager::in_memory();
