@@ -159,7 +159,7 @@ async fn a_caller_kept_aside_keeps_nobody_from_connecting() {
     .await;
     guarded(locks.run("room", &PATIENT, async |_| ())).await.expect("it is free");
     assert_eq!(proxy.accepted(), 1, "they share a connection");
-    guarded(aside).await.expect("it is free");
+    drop(guarded(aside).await.expect("it is free"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
