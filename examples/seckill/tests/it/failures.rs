@@ -50,8 +50,7 @@ fn something_that_is_no_url_is_an_error_too() {
     assert_one_sentence(&seckill(&["--redis", "localhost:6379"]), &["Redis", "localhost:6379"]);
     assert_one_sentence(&seckill(&["--redis", "ann:hush@localhost"]), &["Redis"]);
     let output = seckill(&["--redis", "http://ann:hush@localhost/"]);
-    assert_one_sentence(&output, &["is not a Redis URL"]);
-    assert_eq!(output.stderr.matches("localhost").count(), 1, "it is named once: {output:?}");
+    assert_one_sentence(&output, &["cannot be read as a Redis URL"]);
     assert_one_sentence(&seckill(&["--mongodb", "localhost"]), &["MongoDB", "localhost"]);
     assert_one_sentence(&seckill(&["--mongodb", "http://ann:hush@localhost"]), &["MongoDB"]);
 }
