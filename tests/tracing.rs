@@ -114,6 +114,10 @@ async fn a_dead_server_is_a_warning() {
     assert_eq!(span("cache_lock.release", &second)[0].field("outcome"), r#""failed""#);
 
     first.lost().await;
+    // The holder is told first, and the log then.
+    wait_until("it is logged", || {
+        about(&key).iter().any(|record| record.message().starts_with("lock lost: "))
+    });
     assert_eq!(event("lock not renewed yet", &key).level, Level::WARN);
     assert_eq!(event("lock lost: ", &key).level, Level::WARN);
     // A fault that lasts is told once, and not with every try.
