@@ -6,17 +6,14 @@ use tracing::{Instrument as _, field::Empty};
 
 use crate::{
     clock::Moment,
-    error::{BackendError, BackendErrorKind, LockError},
-    fence::FencingToken,
+    error::LockError,
     guard::LockGuard,
     key::LockKey,
-    lease::{Grant, Lease, valid_until},
+    lease::Lease,
     manager::Inner,
     options::{LockOptions, Settings},
-    owner::OwnerToken,
-    retry::Pace,
+    queue::{Outcome, Refusal, Waiter},
     scope,
-    store::{Answer, Claim, LockStore},
 };
 
 /// Acquires `key`, or says why not. All of it ends by `timeout`, or by the bound of one attempt if
@@ -36,21 +33,32 @@ pub(crate) async fn acquire(
         return Err(LockError::Nested { key });
     }
     manager.start().map_err(|error| LockError::backend(&key, Duration::ZERO, error))?;
+    if !manager.is_closed()
+        && let Some(lease) = manager.queues.take(&key, settings, enclosing.as_ref())
+    {
+        let guard = LockGuard::new(Arc::clone(manager), lease);
+        tracing::debug!(%key, fence = %guard.token(), "lock acquired");
+        return Ok(guard);
+    }
+    // Boxed, since a lock must not make its user's own future large.
+    Box::pin(wait(manager, key, settings, enclosing, started)).await
+}
+
+async fn wait(
+    manager: &Arc<Inner>,
+    key: LockKey,
+    settings: Settings,
+    enclosing: Option<Arc<Lease>>,
+    started: Moment,
+) -> Result<LockGuard, LockError> {
     // A shutdown waits for it, and so for what it takes back.
     let _running = manager.driver.running();
-
     let span = tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty);
-    let asking = ask_until_granted(manager, &key, &settings, started).instrument(span.clone());
-    // Boxed, since a lock must not make its user's own future large.
-    let acquired = Box::pin(asking).await;
+    let waiting = wait_in_line(manager, &key, &settings, enclosing, started);
+    let acquired = waiting.instrument(span.clone()).await;
     let waited = started.until(Moment::now());
     // The guard comes before all that is logged: what reads the log may fail.
-    let acquired = acquired.map(|granted| {
-        let Granted { owner, fence, sent_at } = granted;
-        let (key, manager_id) = (key.clone(), manager.id);
-        let grant = Grant { key, owner, fence, settings, sent_at, manager: manager_id, enclosing };
-        LockGuard::new(Arc::clone(manager), Lease::new(grant))
-    });
+    let acquired = acquired.map(|lease| LockGuard::new(Arc::clone(manager), lease));
     let outcome = match &acquired {
         Ok(_) => "acquired",
         Err(Refusal::Busy { .. }) => "contended",
@@ -78,83 +86,31 @@ pub(crate) async fn acquire(
     }
 }
 
-enum Refusal {
-    Busy { no_expiry: bool },
-    Backend(BackendError),
-    ShutDown,
-}
-
-struct Granted {
-    owner: OwnerToken,
-    fence: FencingToken,
-    sent_at: Moment,
-}
-
-async fn ask_until_granted(
+async fn wait_in_line(
     manager: &Arc<Inner>,
     key: &LockKey,
     settings: &Settings,
+    enclosing: Option<Arc<Lease>>,
     started: Moment,
-) -> Result<Granted, Refusal> {
-    let owner = manager.owners.next();
-    let mut pace = Pace::new(manager.owners.random(started.as_nanos()));
-    let mut claim = manager.store.claim(key, owner);
-    let attempt = manager.attempt(settings.expire);
+) -> Result<Arc<Lease>, Refusal> {
     let patience = started.after(settings.timeout);
-    let end = patience.max(started.after(attempt));
-    // What is known from the request before.
-    let mut known = None;
+    let end = patience.max(started.after(manager.attempt(settings.expire)));
     loop {
-        if manager.is_closed() {
-            return Err(Refusal::ShutDown);
-        }
-        let asked = Moment::now();
-        let overdue = asked.after(attempt);
-        let answer = claim.ask(settings.expire, overdue.min(end)).await;
-        let now = Moment::now();
-        let (refusal, remaining) = match answer {
-            Ok(Answer::Granted { owner, fence, sent_at }) => {
-                let closed = manager.is_closed();
-                if now < valid_until(sent_at, settings.expire) && !closed {
-                    return Ok(Granted { owner, fence, sent_at });
-                }
-                // Not ours to use, since the answer took longer than the lease lasts or the
-                // manager has ended, but perhaps ours to give back.
-                let until = now.after(settings.expire);
-                manager.store.release_detached(key.clone(), owner.clone(), until);
-                if closed {
-                    return Err(Refusal::ShutDown);
-                }
-                claim = manager.store.claim(key, owner.successor());
-                (Refusal::Backend(late()), None)
-            }
-            Ok(Answer::Busy { remaining }) => {
-                (Refusal::Busy { no_expiry: remaining.is_none() }, remaining)
-            }
-            Err(error) if !error.is_transient() => return Err(Refusal::Backend(error)),
-            Err(error) => {
-                // A request that was cut short by the deadline is not overdue, and tells nothing.
-                let cut_short = error.kind() == BackendErrorKind::Timeout && end < overdue;
-                match known.take() {
-                    Some(refusal) if cut_short => (refusal, None),
-                    _ => (Refusal::Backend(error), None),
-                }
-            }
+        let waiter = Waiter::new(*settings, enclosing.clone(), patience, end);
+        let lease = match manager.queues.wait(key.clone(), waiter).await {
+            Outcome::Handed(lease) => lease,
+            Outcome::Refused(refusal) => return Err(refusal),
+            // It was not polled for a while, and is now. It waits on at the end of the line.
+            Outcome::Missed => continue,
         };
-        if now >= patience {
-            return Err(refusal);
+        // Also the clock is looked at once more: the process may have been stopped.
+        if manager.is_closed() || !lease.is_valid(Moment::now()) {
+            manager.give_back(&lease);
+            if manager.is_closed() {
+                return Err(Refusal::ShutDown);
+            }
+            continue;
         }
-        pace.pause(&manager.driver, remaining, patience).await;
-        if Moment::now() >= patience {
-            return Err(refusal);
-        }
-        known = Some(refusal);
+        return Ok(lease);
     }
-}
-
-fn late() -> BackendError {
-    BackendError::new(
-        BackendErrorKind::Timeout,
-        "the server's answer took longer than the lease that it granted",
-    )
 }

@@ -38,7 +38,7 @@ impl Moment {
         self.0
     }
 
-    pub(crate) fn from_nanos(nanoseconds: u64) -> Self {
+    pub(crate) const fn from_nanos(nanoseconds: u64) -> Self {
         Self(nanoseconds)
     }
 }

@@ -228,7 +228,7 @@ pub enum KeyProblem {
     /// It has braces that Redis does not take for a hash tag, so its fence could not be kept in the
     /// same cluster slot.
     Braces,
-    /// It ends like the name of a fence.
+    /// It ends like the name of a record beside another lock.
     Reserved,
 }
 
@@ -242,7 +242,9 @@ impl fmt::Display for KeyProblem {
             Self::Braces => f.write_str(
                 "has a brace but no hash tag; write a tag as `{tag}` in the prefix, or leave braces out",
             ),
-            Self::Reserved => f.write_str("ends in `:fence`, which names the fence of another lock"),
+            Self::Reserved => f.write_str(
+                "ends in `:fence` or `:waiting`, which names a record of another lock",
+            ),
         }
     }
 }

@@ -50,6 +50,30 @@ impl FencingToken {
     }
 }
 
+/// Fencing numbers that were reserved and not given out yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    next: i64,
+    last: i64,
+}
+
+impl Numbers {
+    /// From `low` to `high`, both included.
+    pub(crate) fn new(low: i64, high: i64) -> Self {
+        Self { next: low, last: high }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<FencingToken> {
+        let number = (self.next <= self.last).then_some(self.next)?;
+        self.next += 1;
+        Some(FencingToken::new(number))
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.next > self.last
+    }
+}
+
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

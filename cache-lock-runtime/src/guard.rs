@@ -6,15 +6,15 @@ use tracing::{Instrument as _, field::Empty};
 
 use crate::{
     clock::Moment,
-    driver::Running,
     error::{LockError, LostReason},
     fence::FencingToken,
     key::LockKey,
-    lease::{Lease, drift},
+    lease::Lease,
     manager::Inner,
     options::{OnLost, check_lease},
+    queue::Ending,
     scope,
-    store::{Extended, LockStore, Released},
+    store::{Extended, Extension, Released},
 };
 
 /// A lock that is held. Dropping it releases it.
@@ -32,15 +32,21 @@ use crate::{
 pub struct LockGuard {
     manager: Arc<Inner>,
     lease: Arc<Lease>,
-    /// The record is known to be gone.
-    done: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Held,
+    /// The lease has ended on this side, and the server is to be told.
+    Releasing,
+    Done,
 }
 
 impl LockGuard {
-    pub(crate) fn new(manager: Arc<Inner>, lease: Lease) -> Self {
-        let lease = Arc::new(lease);
+    pub(crate) fn new(manager: Arc<Inner>, lease: Arc<Lease>) -> Self {
         manager.renewer.enter(&lease);
-        Self { manager, lease, done: false }
+        Self { manager, lease, state: State::Held }
     }
 
     /// The number of this grant, for the writes that the lock guards.
@@ -120,22 +126,23 @@ impl LockGuard {
             return Err(LockError::InvalidOption { option: "extend", value: duration, limit });
         }
         let give_up = self.manager.attempt_end(started, self.lease.settings.expire);
-        let Inner { store, .. } = &*self.manager;
-        match store.extend(&self.lease.key, &self.lease.owner, duration, give_up).await {
-            Ok(Extended::Kept { sent_at }) => self.lease.extended(sent_at, duration),
-            Ok(Extended::Gone) => self.lease.lose(LostReason::Gone),
-            Err(source) => {
-                return Err(LockError::backend(
-                    &self.lease.key,
-                    started.until(Moment::now()),
-                    source,
-                ));
-            }
+        let (key, token) = (self.lease.key.clone(), self.lease.owner.clone());
+        let extension = [Extension { key, token, expire: duration }];
+        let extended = self.manager.store.extend(&extension, give_up, |_| (), give_up).await;
+        let (sent_at, kept) = extended.map_err(|source| {
+            LockError::backend(&self.lease.key, started.until(Moment::now()), source)
+        })?;
+        if kept == [Extended::Kept] {
+            self.lease.extended(sent_at, duration);
+        } else {
+            self.lease.lose(LostReason::Gone);
+            self.manager.queues.lost(&self.lease);
         }
         self.lease.lost_reason().map_or(Ok(()), |reason| Err(lost(reason)))
     }
 
-    /// Releases the lock, and waits until the server says so.
+    /// Releases the lock, and waits until the server says so. Where a caller of this same manager
+    /// waits for it, the lock is handed on without asking the server.
     ///
     /// # Errors
     /// [`LockError::Backend`] if the server did not answer. The release is then tried again in the
@@ -145,17 +152,27 @@ impl LockGuard {
     /// When it is dropped before the answer has come, the lock is released in the background.
     pub async fn release(mut self) -> Result<Released, LockError> {
         let started = Moment::now();
-        let _running = self.let_go();
-        if self.done {
-            return Ok(Released::AlreadyExpired);
+        let _running = self.manager.driver.running();
+        let (ended, in_time) = self.let_go();
+        if let Some(released) = ended {
+            return Ok(released);
         }
-        let give_up = self.manager.attempt_end(started, self.lease.settings.expire);
-        let (store, key) = (&self.manager.store, &self.lease.key);
+        let (store, lease) = (&self.manager.store, &self.lease);
+        let (key, expire) = (&lease.key, lease.settings.expire);
+        let give_up = self.manager.attempt_end(started, expire);
         let span =
             tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty);
-        let releasing = store.release(key, &self.lease.owner, give_up);
-        let released = releasing.instrument(span.clone()).await;
+        let releasing = store.release(key, &lease.owner, expire, give_up);
+        let mut released = releasing.instrument(span.clone()).await;
         let waited = started.until(Moment::now());
+        if let Ok(released) = &mut released {
+            self.state = State::Done;
+            let passed_on = !self.manager.queues.released(key, &lease.owner);
+            // A caller that came meanwhile was faster.
+            if passed_on && in_time && *released == Released::AlreadyExpired {
+                *released = Released::Released;
+            }
+        }
         let outcome = match &released {
             Ok(Released::Released) => "released",
             Ok(Released::AlreadyExpired) => "already expired",
@@ -166,7 +183,6 @@ impl LockGuard {
         let _entered = span.enter();
         match released {
             Ok(released) => {
-                self.done = true;
                 tracing::debug!(key = %self.lease.key, ?released, ?waited, "lock released");
                 Ok(released)
             }
@@ -177,15 +193,26 @@ impl LockGuard {
         }
     }
 
-    /// Ends the lease on this side. It comes first: nothing that the server says or does not say
-    /// makes the lock ours again. A shutdown waits for what the caller does next.
-    fn let_go(&mut self) -> Running {
-        let running = self.manager.driver.running();
-        if !self.lease.release() && self.lease.lost_reason() == Some(LostReason::Gone) {
-            self.done = true;
-        }
-        self.manager.renewer.leave(&self.lease);
-        running
+    /// Ends the lease on this side. Returns what came of it, unless the server is still to be told,
+    /// and whether it had not ended before.
+    fn let_go(&mut self) -> (Option<Released>, bool) {
+        let (ending, in_time) = self.manager.end(&self.lease);
+        let released = match ending {
+            Ending::Release if self.lease.lost_reason() == Some(LostReason::Gone) => {
+                self.manager.queues.released(&self.lease.key, &self.lease.owner);
+                Released::AlreadyExpired
+            }
+            Ending::Release => {
+                self.state = State::Releasing;
+                return (None, in_time);
+            }
+            Ending::Released(released) => released,
+            Ending::Over if in_time => Released::Released,
+            Ending::Over => Released::AlreadyExpired,
+        };
+        self.state = State::Done;
+        tracing::debug!(key = %self.lease.key, ?released, "lock released");
+        (Some(released), in_time)
     }
 
     /// Polls a body for as long as the lease lasts.
@@ -217,28 +244,40 @@ impl LockGuard {
         std::future::poll_fn(|context| scope::poll_in(&self.lease, body.as_mut(), context)).await
     }
 
-    /// Releases as the manager is set to, after a body has ended. The outcome of the release never
-    /// takes the place of the body's.
+    /// Releases as the manager is set to, after a body has ended, as far as that goes without
+    /// waiting. Returns the guard if it has to be [released](Self::finish).
+    pub(crate) fn finish_at_once(mut self) -> Option<Self> {
+        let background = self.manager.background_release;
+        if !background && !self.manager.queues.ends_at_once(&self.lease) {
+            return Some(self);
+        }
+        let (ended, _) = self.let_go();
+        if ended.is_none() {
+            self.state = State::Done;
+            self.manager.queues.release_nearby(&self.lease);
+        }
+        None
+    }
+
+    /// Releases after a body has ended. The outcome of the release never takes the place of the
+    /// body's: failures are logged, and tried again in the background.
     pub(crate) async fn finish(self) {
-        if !self.manager.background_release {
-            // Failures are logged, and tried again in the background.
-            let _ = self.release().await;
+        if let Some(guard) = self.finish_at_once() {
+            let _ = guard.release().await;
         }
     }
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.done {
-            return;
+        let ended = match self.state {
+            State::Held => self.let_go().0,
+            State::Releasing => None,
+            State::Done => return,
+        };
+        if ended.is_none() {
+            self.manager.queues.release_detached(&self.lease);
         }
-        let _running = self.let_go();
-        if self.done {
-            return;
-        }
-        let lease = &self.lease;
-        let until = lease.deadline().after(drift(lease.settings.expire));
-        self.manager.store.release_detached(lease.key.clone(), lease.owner.clone(), until);
     }
 }
 

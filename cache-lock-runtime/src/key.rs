@@ -78,7 +78,7 @@ impl LockKey {
             return Err(KeyProblem::TooLong { len: self.text.len() });
         }
         match hash_tag(&self.text) {
-            Some(_) if self.text.ends_with(FENCE_SUFFIX) => Err(KeyProblem::Reserved),
+            Some(_) if is_beside(&self.text) => Err(KeyProblem::Reserved),
             Some(_) => Ok(()),
             None if self.text.contains(['{', '}']) => Err(KeyProblem::Braces),
             None => Ok(()),
@@ -86,19 +86,37 @@ impl LockKey {
     }
 
     /// The record that keeps the last fencing number: one for each record of a lock, however its
-    /// key was put together. It lies in the lock's own cluster slot, and begins as the key does up
-    /// to its last part, so that an ACL rule for a prefix covers it.
+    /// key was put together.
     #[cfg(any(feature = "redis", test))]
     pub(crate) fn fence_key(&self) -> String {
+        self.beside(FENCE_SUFFIX)
+    }
+
+    /// The record in which managers wait for the lock.
+    #[cfg(any(feature = "redis", test))]
+    pub(crate) fn waiting_key(&self) -> String {
+        self.beside(WAITING_SUFFIX)
+    }
+
+    /// A record beside the lock's own. It lies in the same cluster slot, and begins as the key does
+    /// up to its last part, so that an ACL rule for a prefix covers it.
+    #[cfg(any(feature = "redis", test))]
+    fn beside(&self, suffix: &str) -> String {
         if hash_tag(&self.text).is_some() {
-            return format!("{}{FENCE_SUFFIX}", self.text);
+            return format!("{}{suffix}", self.text);
         }
         let start = self.text.rsplit_once(':').map_or(&*self.text, |(start, _)| start);
-        format!("{start}:{{{}}}{FENCE_SUFFIX}", self.text)
+        format!("{start}:{{{}}}{suffix}", self.text)
     }
 }
 
 const FENCE_SUFFIX: &str = ":fence";
+const WAITING_SUFFIX: &str = ":waiting";
+
+/// Whether a key that has a hash tag could be a record beside that of another lock.
+fn is_beside(key: &str) -> bool {
+    key.ends_with(FENCE_SUFFIX) || key.ends_with(WAITING_SUFFIX)
+}
 
 /// The part of a key that Redis Cluster hashes in place of the whole: between the first `{` and
 /// the first `}` behind it, if there is anything between them.

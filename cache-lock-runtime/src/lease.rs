@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -46,6 +46,8 @@ pub(crate) struct Lease {
     schedule: Mutex<Schedule>,
     /// How many spans of a long hold were reported.
     long_hold: AtomicU32,
+    /// It was said that the server could not be asked to extend it.
+    not_renewed: AtomicBool,
 }
 
 /// Where the lease stands in the renewer's agenda.
@@ -73,21 +75,24 @@ pub(crate) struct Grant {
     pub(crate) owner: OwnerToken,
     pub(crate) fence: FencingToken,
     pub(crate) settings: Settings,
-    pub(crate) sent_at: Moment,
+    pub(crate) acquired: Moment,
+    /// Until when the record is ours.
+    pub(crate) deadline: Moment,
     pub(crate) manager: u64,
     pub(crate) enclosing: Option<Arc<Lease>>,
 }
 
 impl Lease {
     pub(crate) fn new(grant: Grant) -> Self {
-        let Grant { key, owner, fence, settings, sent_at, manager, enclosing } = grant;
-        let deadline = valid_until(sent_at, settings.expire);
+        let Grant { key, owner, fence, settings, acquired, deadline, manager, enclosing } = grant;
+        let last_end = settings.max_hold.map_or(Moment::FAR, |max_hold| acquired.after(max_hold));
+        let deadline = deadline.min(last_end);
         Self {
             key,
             owner,
             fence,
             settings,
-            acquired: sent_at,
+            acquired,
             manager,
             enclosing,
             deadline: AtomicU64::new(deadline.as_nanos()),
@@ -95,6 +100,7 @@ impl Lease {
             lost: Notify::new(),
             schedule: Mutex::new(Schedule::Out),
             long_hold: AtomicU32::new(0),
+            not_renewed: AtomicBool::new(false),
         }
     }
 
@@ -105,6 +111,11 @@ impl Lease {
     /// The moment that renewal must not pass.
     pub(crate) fn last_end(&self) -> Option<Moment> {
         self.settings.max_hold.map(|max_hold| self.acquired.after(max_hold))
+    }
+
+    /// Whether a section may run under it. Changes nothing, unlike [`lost_reason`](Self::lost_reason).
+    pub(crate) fn is_valid(&self, now: Moment) -> bool {
+        !self.is_over() && now < self.deadline()
     }
 
     /// Why the lease is lost, if it is. Looks at the clock, so that a lease ends on time even if
@@ -153,9 +164,10 @@ impl Lease {
         }
     }
 
-    /// The holder has given the lease up. False if it was lost before.
+    /// The holder has given the lease up. False if it was lost before, or should have been.
     pub(crate) fn release(&self) -> bool {
-        self.end(RELEASED)
+        let in_time = Moment::now() < self.deadline();
+        self.end(RELEASED) && in_time
     }
 
     fn end(&self, state: u8) -> bool {
@@ -185,6 +197,11 @@ impl Lease {
     /// Whether the lease has been held for more spans than were reported; they are from now on.
     pub(crate) fn is_news(&self, spans: u32) -> bool {
         self.long_hold.fetch_max(spans, Ordering::Relaxed) < spans
+    }
+
+    /// Takes note of whether it could be extended. True if it could not, and could before.
+    pub(crate) fn renewal_failed(&self, failed: bool) -> bool {
+        !self.not_renewed.swap(failed, Ordering::Relaxed) && failed
     }
 
     pub(crate) fn schedule(&self) -> MutexGuard<'_, Schedule> {

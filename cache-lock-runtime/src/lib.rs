@@ -19,6 +19,7 @@ mod options;
 mod owner;
 #[doc(hidden)]
 pub mod private;
+mod queue;
 mod renew;
 mod retry;
 mod scope;

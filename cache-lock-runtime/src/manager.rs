@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -20,12 +20,13 @@ use crate::{
     error::{BackendError, LockError},
     guard::LockGuard,
     key::LockKey,
-    lease::drift,
+    lease::Lease,
     options::{Defaults, LockOptions, check_lease},
     owner::Owners,
+    queue::{Ending, Queues},
     renew::Renewer,
     scope,
-    store::{LockStore, Store, memory::MemoryStore},
+    store::{Inbox, Store, memory::MemoryStore},
 };
 
 /// How long [`LockManager::connect`] waits for the server.
@@ -61,18 +62,44 @@ pub(crate) struct Inner {
     pub(crate) id: u64,
     pub(crate) store: Store,
     pub(crate) driver: Arc<Driver>,
+    pub(crate) queues: Arc<Queues>,
     pub(crate) renewer: Arc<Renewer>,
-    pub(crate) owners: Arc<Owners>,
     pub(crate) defaults: Defaults,
     pub(crate) background_release: bool,
     attempt_timeout: Duration,
+    /// What the store tells unasked, until the thread reads it.
+    inbox: Mutex<Option<Inbox>>,
     closed: AtomicBool,
 }
 
 impl Inner {
     /// Starts the thread, if it does not run yet.
     pub(crate) fn start(&self) -> Result<(), BackendError> {
-        self.driver.start(|| Arc::clone(&self.renewer).run())
+        self.driver.start(|| {
+            let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let queues = Arc::clone(&self.queues).run(inbox);
+            let renewer = Arc::clone(&self.renewer).run();
+            async move {
+                tokio::spawn(queues);
+                renewer.await;
+            }
+        })
+    }
+
+    /// Ends a lease on this side. Returns what is left to do on the server's, and whether the lease
+    /// had not ended before.
+    pub(crate) fn end(&self, lease: &Arc<Lease>) -> (Ending, bool) {
+        // It comes first: nothing that the server says or does not say makes the lock ours again.
+        let in_time = lease.release();
+        self.renewer.leave(lease);
+        (self.queues.end(lease, in_time), in_time)
+    }
+
+    /// Ends a lease, and has it released in the background.
+    pub(crate) fn give_back(&self, lease: &Arc<Lease>) {
+        if let (Ending::Release, _) = self.end(lease) {
+            self.queues.release_detached(lease);
+        }
     }
 
     /// The longest time that one request for a lease of this length may take. An answer that took
@@ -130,7 +157,7 @@ impl LockManager {
     /// ```
     #[must_use]
     pub fn in_memory() -> Self {
-        LockManagerBuilder::default().build(MemoryStore::new().into(), Arc::new(Driver::new()))
+        LockManagerBuilder::default().build_in_memory(MemoryStore::new())
     }
 
     /// Makes this the manager that the attribute uses, for the rest of the process.
@@ -257,13 +284,13 @@ impl LockManager {
     /// # Cancel safety
     /// It goes on in the background as far as it has come, and can be called again.
     pub async fn shutdown(&self) {
-        let Inner { renewer, driver, store, attempt_timeout, .. } = &*self.inner;
+        let Inner { renewer, queues, driver, attempt_timeout, .. } = &*self.inner;
         self.inner.closed.store(true, Ordering::SeqCst);
+        queues.close();
         renewer.close();
         driver.within(Moment::now().after(*attempt_timeout), renewer.all_left()).await;
         for lease in renewer.take_ended() {
-            let until = lease.deadline().after(drift(lease.settings.expire));
-            store.release_detached(lease.key.clone(), lease.owner.clone(), until);
+            self.inner.give_back(&lease);
         }
         driver.within(Moment::now().after(*attempt_timeout * 2), driver.idle()).await;
     }
@@ -273,8 +300,9 @@ impl LockManager {
     #[doc(hidden)]
     #[must_use]
     pub fn in_hand(&self) -> InHand {
-        let Inner { renewer, driver, .. } = &*self.inner;
+        let Inner { queues, renewer, driver, .. } = &*self.inner;
         InHand {
+            keys: queues.len(),
             leases: renewer.len(),
             tasks: driver.tasks(),
             timers: driver.timers(),
@@ -295,6 +323,8 @@ impl LockManager {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InHand {
+    /// Keys that are held or waited for, or whose release is on its way.
+    pub keys: usize,
     /// Leases that are held.
     pub leases: usize,
     /// Tasks of the manager's thread, and acquisitions and releases that are under way.
@@ -394,7 +424,7 @@ impl LockManagerBuilder {
     /// [`LockError::InvalidOption`].
     pub fn in_memory(self, store: MemoryStore) -> Result<LockManager, LockError> {
         self.check()?;
-        Ok(self.build(store.into(), Arc::new(Driver::new())))
+        Ok(self.build_in_memory(store))
     }
 
     /// Connects to a Redis server; see [`LockManager::connect`].
@@ -426,14 +456,15 @@ impl LockManagerBuilder {
     #[cfg(feature = "redis")]
     fn redis(self, url: &str) -> Result<(LockManager, RedisStore), LockError> {
         self.check()?;
-        let driver = Arc::new(Driver::new());
+        let (driver, owners) = (Arc::new(Driver::new()), Arc::new(Owners::new()));
         #[cfg(feature = "tls")]
         let tls = self.tls.as_ref();
         #[cfg(not(feature = "tls"))]
         let tls = None;
-        let store = RedisStore::new(url, tls, Arc::clone(&driver), self.attempt_timeout)
-            .map_err(|error| connect_error("Redis", error))?;
-        Ok((self.build(store.clone().into(), driver), store))
+        let (store, inbox) =
+            RedisStore::new(url, tls, Arc::clone(&driver), &owners, self.attempt_timeout)
+                .map_err(|error| connect_error("Redis", error))?;
+        Ok((self.build(store.clone().into(), driver, owners, Some(inbox)), store))
     }
 
     fn check(&self) -> Result<(), LockError> {
@@ -446,16 +477,29 @@ impl LockManagerBuilder {
         Ok(())
     }
 
-    fn build(self, store: Store, driver: Arc<Driver>) -> LockManager {
-        let owners = Arc::new(Owners::new());
-        let attempt_timeout = self.attempt_timeout;
-        let renewer = Arc::new(Renewer::new(store.clone(), Arc::clone(&driver), attempt_timeout));
+    fn build_in_memory(self, store: MemoryStore) -> LockManager {
+        self.build(store.into(), Arc::new(Driver::new()), Arc::new(Owners::new()), None)
+    }
+
+    fn build(
+        self,
+        store: Store,
+        driver: Arc<Driver>,
+        owners: Arc<Owners>,
+        inbox: Option<Inbox>,
+    ) -> LockManager {
+        let (id, attempt_timeout) = (owners.random(u64::MAX), self.attempt_timeout);
+        let queues = Queues::new(id, store.clone(), Arc::clone(&driver), owners, attempt_timeout);
+        let queues = Arc::new(queues);
+        let renewer =
+            Renewer::new(store.clone(), Arc::clone(&driver), Arc::clone(&queues), attempt_timeout);
         let inner = Inner {
-            id: owners.random(u64::MAX),
+            id,
             store,
             driver,
-            renewer,
-            owners,
+            queues,
+            renewer: Arc::new(renewer),
+            inbox: Mutex::new(inbox),
             defaults: Defaults { timeout: self.timeout, expire: self.expire },
             background_release: self.background_release,
             attempt_timeout,

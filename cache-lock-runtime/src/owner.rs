@@ -35,6 +35,21 @@ impl Owners {
         OwnerToken { owners: Arc::clone(self), serial }
     }
 
+    /// The channel by which a script reaches the manager that a token names: what stands before the
+    /// token's last `:`.
+    #[cfg(feature = "redis")]
+    pub(crate) fn channel(&self) -> String {
+        format!("cl1:{}", self.manager)
+    }
+
+    /// Reads a token of this manager.
+    pub(crate) fn read(self: &Arc<Self>, token: &str) -> Option<OwnerToken> {
+        let serial = token.rsplit(':').next()?.get(16..)?;
+        let serial = u64::from_str_radix(serial, 16).ok()?;
+        let read = OwnerToken { owners: Arc::clone(self), serial };
+        (read.to_string() == token).then_some(read)
+    }
+
     /// A number that is not to be foreseen, for jitter.
     pub(crate) fn random(&self, salt: u64) -> u64 {
         self.random.hash_one(salt)
@@ -47,13 +62,6 @@ impl Owners {
 pub(crate) struct OwnerToken {
     owners: Arc<Owners>,
     serial: u64,
-}
-
-impl OwnerToken {
-    /// A new token of the same manager.
-    pub(crate) fn successor(&self) -> Self {
-        self.owners.next()
-    }
 }
 
 impl PartialEq for OwnerToken {
@@ -111,5 +119,10 @@ mod tests {
         assert_eq!(token, token.clone());
         assert!(token.to_string().starts_with(&format!("cl1:{}:", first.manager)));
         assert_eq!(token.to_string().split(':').count(), 3);
+        assert_eq!(first.read(&token.to_string()), Some(token.clone()));
+        assert_eq!(second.read(&token.to_string()), None);
+        for text in ["", "cl1:", "cl1:x:", &format!("{token}0"), &token.to_string()[1..]] {
+            assert_eq!(first.read(text), None, "{text}");
+        }
     }
 }

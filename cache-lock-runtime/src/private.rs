@@ -59,6 +59,8 @@ pub async fn hold_to_end<F: Future>(guard: &LockGuard, body: Pin<&mut F>) -> F::
 /// # Cancel safety
 /// The lock is released in the background.
 pub async fn release(guard: LockGuard) {
-    // Boxed, since a lock must not make its user's own future large.
-    Box::pin(guard.finish()).await;
+    if let Some(guard) = guard.finish_at_once() {
+        // Boxed, since a lock must not make its user's own future large.
+        Box::pin(guard.finish()).await;
+    }
 }

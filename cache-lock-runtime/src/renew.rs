@@ -17,13 +17,17 @@ use crate::{
     agenda::Agenda,
     clock::Moment,
     driver::Driver,
-    error::LostReason,
+    error::{BackendError, LostReason},
     lease::{Lease, Schedule, drift},
-    store::{Extended, LockStore, Store},
+    queue::Queues,
+    store::{Extended, Extension, Store},
 };
 
 /// A lock that is held for so many of its leases is worth a line in the log.
 const LONG_HOLD: u32 = 10;
+
+/// So many leases are extended by one request: a server serves nobody else meanwhile.
+const BATCH: usize = 256;
 
 /// All leases of a manager, each with the time at which something has to be done about it.
 #[derive(Debug)]
@@ -31,6 +35,7 @@ pub(crate) struct Renewer {
     agenda: Agenda<Arc<Lease>>,
     store: Store,
     driver: Arc<Driver>,
+    queues: Arc<Queues>,
     /// The longest time that one request may take.
     attempt: Duration,
     closed: AtomicBool,
@@ -40,11 +45,17 @@ pub(crate) struct Renewer {
 }
 
 impl Renewer {
-    pub(crate) fn new(store: Store, driver: Arc<Driver>, attempt: Duration) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        driver: Arc<Driver>,
+        queues: Arc<Queues>,
+        attempt: Duration,
+    ) -> Self {
         Self {
             agenda: Agenda::new(),
             store,
             driver,
+            queues,
             attempt,
             closed: AtomicBool::new(false),
             ended: Mutex::default(),
@@ -92,57 +103,107 @@ impl Renewer {
     /// Does what is due, for ever. For the driver.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
+            let mut batch = Vec::new();
             for lease in self.agenda.due().await {
                 // A log that panics must not cost all leases their renewal.
                 let looked = AssertUnwindSafe(|| self.look_after(&lease));
-                if panic::catch_unwind(looked).is_err() {
-                    self.enter_for(&lease, lease.deadline());
+                match panic::catch_unwind(looked) {
+                    Ok(true) => batch.push(lease),
+                    Ok(false) => {}
+                    Err(_) => self.enter_for(&lease, lease.deadline()),
+                }
+                if batch.len() == BATCH {
+                    self.send(mem::take(&mut batch));
+                }
+            }
+            if !batch.is_empty() {
+                self.send(batch);
+            }
+        }
+    }
+
+    /// Looks at a lease whose time on the agenda has come. True if it is to be extended.
+    fn look_after(&self, lease: &Arc<Lease>) -> bool {
+        if lease.lost_reason().is_some() {
+            // Whoever waits for it in this process need not wait for the end of the body.
+            self.queues.lost(lease);
+            return false;
+        }
+        if lease.is_over() {
+            return false;
+        }
+        if Moment::now() < next_look(lease) {
+            // It was extended by its holder.
+            self.enter(lease);
+            return false;
+        }
+        // It stays on the agenda, for its end, and for whoever closes meanwhile.
+        self.enter_for(lease, lease.deadline());
+        true
+    }
+
+    fn send(self: &Arc<Self>, leases: Vec<Arc<Lease>>) {
+        let renewer = Arc::clone(self);
+        self.driver.spawn(async move { renewer.extend(&leases).await });
+    }
+
+    /// Extends leases by one request. Without an answer in time they are on the agenda again soon; an
+    /// answer that comes later still counts, since the leases count from when it was sent.
+    async fn extend(&self, leases: &[Arc<Lease>]) {
+        let now = Moment::now();
+        let extensions: Vec<_> = leases.iter().map(|lease| extension(lease, now)).collect();
+        let (mut soonest, mut latest) = (self.attempt, now);
+        for lease in leases {
+            soonest = soonest.min(lease.settings.expire / 2);
+            latest = latest.max(lease.deadline());
+        }
+        let on_overdue = |error: &BackendError| self.try_again(leases, error);
+        let overdue = now.after(soonest);
+        match self.store.extend(&extensions, overdue, on_overdue, latest).await {
+            Ok((sent_at, kept)) => {
+                for ((lease, extension), kept) in leases.iter().zip(&extensions).zip(kept) {
+                    self.extended(lease, extension, sent_at, kept);
+                }
+            }
+            Err(error) => self.try_again(leases, &error),
+        }
+    }
+
+    fn extended(&self, lease: &Arc<Lease>, extension: &Extension, sent_at: Moment, kept: Extended) {
+        match kept {
+            Extended::Kept => {
+                lease.extended(sent_at, extension.expire);
+                lease.renewal_failed(false);
+                warn_of_long_hold(lease, sent_at);
+                if !lease.is_over() {
+                    self.enter(lease);
+                }
+            }
+            Extended::Gone => {
+                lease.lose(LostReason::Gone);
+                // By now the next section may run under the same token.
+                if let Some(next) = self.queues.held_under(&lease.key, &lease.owner) {
+                    next.lose(LostReason::Gone);
+                    self.queues.lost(&next);
                 }
             }
         }
     }
 
-    fn look_after(self: &Arc<Self>, lease: &Arc<Lease>) {
-        if lease.is_over() || lease.lost_reason().is_some() {
-            return;
-        }
-        if Moment::now() < next_look(lease) {
-            // It was extended by its holder.
-            self.enter(lease);
-            return;
-        }
-        // It stays on the agenda, for its end, and for whoever closes meanwhile.
-        self.enter_for(lease, lease.deadline());
-        let (renewer, lease) = (Arc::clone(self), Arc::clone(lease));
-        self.driver.spawn(async move { renewer.renew(lease).await });
-    }
-
-    async fn renew(&self, lease: Arc<Lease>) {
-        let expire = lease.settings.expire;
-        let pause = (expire / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
-        let mut failed = false;
-        while !lease.is_over() && lease.lost_reason().is_none() {
-            let now = Moment::now();
-            let wanted = lease.last_end().map_or(expire, |end| expire.min(now.until(end)));
-            let give_up = now.after(self.attempt.min(expire / 2)).min(lease.deadline());
-            match self.store.extend(&lease.key, &lease.owner, wanted, give_up).await {
-                Ok(Extended::Kept { sent_at }) => {
-                    lease.extended(sent_at, wanted);
-                    warn_of_long_hold(&lease, now);
-                    self.enter(&lease);
-                    return;
-                }
-                // Not for a lease that was released meanwhile: that is over already.
-                Ok(Extended::Gone) => lease.lose(LostReason::Gone),
-                Err(error) => {
-                    if !failed {
-                        let left = now.until(lease.deadline());
-                        tracing::warn!(key = %lease.key, %error, ?left, "lock not renewed yet; trying again");
-                    }
-                    failed = true;
-                    let again = Moment::now().after(pause).min(lease.deadline());
-                    self.driver.sleep_until(again).await;
-                }
+    fn try_again(&self, leases: &[Arc<Lease>], error: &BackendError) {
+        let now = Moment::now();
+        for lease in leases {
+            if lease.is_over() || lease.lost_reason().is_some() {
+                continue;
+            }
+            let expire = lease.settings.expire;
+            let pause = (expire / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
+            self.enter_for(lease, now.after(pause).min(lease.deadline()));
+            if lease.renewal_failed(true) {
+                let left = now.until(lease.deadline());
+                tracing::warn!(
+                    key = %lease.key, %error, ?left, "lock not renewed yet; trying again"
+                );
             }
         }
     }
@@ -192,6 +253,12 @@ fn next_look(lease: &Lease) -> Moment {
         return deadline;
     }
     deadline.before((expire / 3 * 2).saturating_sub(drift(expire)))
+}
+
+fn extension(lease: &Lease, now: Moment) -> Extension {
+    let expire = lease.settings.expire;
+    let expire = lease.last_end().map_or(expire, |end| expire.min(now.until(end)));
+    Extension { key: lease.key.clone(), token: lease.owner.clone(), expire }
 }
 
 fn warn_of_long_hold(lease: &Lease, now: Moment) {

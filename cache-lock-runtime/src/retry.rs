@@ -1,55 +1,77 @@
-//! How a waiter passes the time until its next try.
-//!
-//! This is the seam for the wait strategy: an acquisition asks, learns that the lock is busy, and
-//! calls [`Pace::pause`]; how it is woken is decided here.
+//! How long to wait until the next question, where nobody tells when the lock is free.
 
 use std::time::Duration;
 
-use crate::{clock::Moment, driver::Driver};
+use crate::clock::Moment;
 
-/// The first pause is short, since most critical sections are.
+/// The pauses at first: critical sections are mostly short.
 const SHORTEST: Duration = Duration::from_millis(2);
-/// The longest pause bounds how late a waiter notices a release.
 const LONGEST: Duration = Duration::from_millis(64);
+/// A pause is this part of the wait so far: what it adds to the wait is small beside it.
+const PART: u32 = 256;
 
-/// Polling with exponential back-off and jitter: each pause is drawn from the upper half of a
-/// range that doubles (M. Brooker, *Exponential Backoff And Jitter*, 2015, there "equal jitter").
+/// The same for a server that cannot be asked.
+const SHORTEST_AFTER_FAILURE: Duration = Duration::from_millis(4);
+const PART_AFTER_FAILURE: u32 = 16;
+
+/// A manager that is on the waiting list asks again after what is left of the holder's lease, but
+/// within these bounds: a grant that was lost must not cost more than the upper one.
+const LISTED: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+
+/// The pauses of one wait, each drawn at random, so that waiters fall out of step (M. Brooker,
+/// *Exponential Backoff And Jitter*, 2015).
 #[derive(Debug)]
 pub(crate) struct Pace {
-    next: Duration,
+    since: Option<Moment>,
     random: u64,
 }
 
 impl Pace {
     pub(crate) fn new(random: u64) -> Self {
         // The state of the generator must not be zero.
-        Self { next: SHORTEST, random: random | 1 }
+        Self { since: None, random: random | 1 }
     }
 
-    /// Waits before the next try, never beyond `until`, nor much beyond the end of the holder's
-    /// lease.
-    pub(crate) async fn pause(
-        &mut self,
-        driver: &Driver,
-        remaining: Option<Duration>,
-        until: Moment,
-    ) {
-        let mut pause = self.next_pause();
-        if let Some(remaining) = remaining {
-            // The millisecond that the server's count may lag behind.
-            pause = pause.min(remaining + Duration::from_millis(1));
-        }
-        driver.sleep_until(Moment::now().after(pause).min(until)).await;
+    /// The wait is over.
+    pub(crate) fn reset(&mut self) {
+        self.since = None;
     }
 
-    fn next_pause(&mut self) -> Duration {
-        // Xorshift (G. Marsaglia, 2003): waiters only have to fall out of step.
+    /// When to ask again for a lock that another holds for `remaining`, nearly or for ever.
+    pub(crate) fn polling(&mut self, now: Moment, remaining: Option<Duration>) -> Moment {
+        let pause = (self.waited(now) / PART).clamp(SHORTEST, LONGEST);
+        // The millisecond that the server's count may lag behind.
+        let end = remaining.map_or(pause, |left| left + Duration::from_millis(1));
+        now.after(self.upper_half(pause).min(end))
+    }
+
+    pub(crate) fn after_failure(&mut self, now: Moment) -> Moment {
+        let pause = (self.waited(now) / PART_AFTER_FAILURE).clamp(SHORTEST_AFTER_FAILURE, LONGEST);
+        now.after(self.upper_half(pause))
+    }
+
+    /// When to ask again if no push has come.
+    pub(crate) fn listed(&mut self, now: Moment, remaining: Option<Duration>) -> Moment {
+        let pause = remaining.unwrap_or(LISTED.1).clamp(LISTED.0, LISTED.1);
+        now.after(pause + pause / 8 - self.upper_half(pause / 8))
+    }
+
+    /// The pause in which others may find the lock free.
+    pub(crate) fn standing_back(&mut self, now: Moment) -> Moment {
+        now.after(self.upper_half(SHORTEST * 2))
+    }
+
+    fn waited(&mut self, now: Moment) -> Duration {
+        self.since.get_or_insert(now).until(now)
+    }
+
+    fn upper_half(&mut self, pause: Duration) -> Duration {
+        // Xorshift (G. Marsaglia, 2003).
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let half = self.next / 2;
+        let half = pause / 2;
         let spread = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
-        self.next = (self.next * 2).min(LONGEST);
         half + Duration::from_nanos(self.random % spread)
     }
 }
@@ -58,13 +80,48 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const START: Moment = Moment::from_nanos(1_000_000_000);
+
+    fn after(start: Moment, due: Moment) -> Duration {
+        start.until(due)
+    }
+
     #[test]
-    fn pauses_grow_to_a_bound_and_differ() {
+    fn polling_slows_down_with_the_wait_and_ends_with_the_lease() {
         let mut pace = Pace::new(0);
-        let pauses: Vec<_> = (0..100).map(|_| pace.next_pause()).collect();
-        assert!(pauses[0] >= SHORTEST / 2 && pauses[0] < SHORTEST);
-        assert!(pauses[10..].iter().all(|&pause| pause >= LONGEST / 2 && pause < LONGEST));
-        let distinct: std::collections::HashSet<_> = pauses.iter().collect();
-        assert!(distinct.len() > 90);
+        let first = after(START, pace.polling(START, None));
+        assert!(first >= SHORTEST / 2 && first < SHORTEST, "{first:?}");
+        let later = START.after(Duration::from_secs(8));
+        let pause = after(later, pace.polling(later, None));
+        assert!(pause >= Duration::from_micros(15_625) && pause < Duration::from_micros(31_250));
+        let far = START.after(Duration::from_secs(3600));
+        assert!(after(far, pace.polling(far, None)) < LONGEST);
+        let left = Some(Duration::from_millis(3));
+        assert!(after(far, pace.polling(far, left)) <= Duration::from_millis(4));
+        pace.reset();
+        assert!(after(far, pace.polling(far, None)) < SHORTEST);
+    }
+
+    #[test]
+    fn who_is_listed_asks_within_the_bounds() {
+        let mut pace = Pace::new(7);
+        let mut of = |left: Option<u64>| {
+            let left = left.map(Duration::from_millis);
+            after(START, pace.listed(START, left)).as_millis()
+        };
+        for _ in 0..100 {
+            assert!((5..6).contains(&of(Some(0))));
+            assert!((200..226).contains(&of(Some(200))));
+            assert!((1000..1126).contains(&of(Some(60_000))));
+            assert!((1000..1126).contains(&of(None)));
+        }
+    }
+
+    #[test]
+    fn pauses_differ() {
+        let mut pace = Pace::new(3);
+        let pauses: std::collections::HashSet<_> =
+            (0..100).map(|_| pace.polling(START, None).as_nanos()).collect();
+        assert!(pauses.len() > 90);
     }
 }

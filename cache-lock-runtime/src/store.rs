@@ -2,78 +2,83 @@
 
 use std::{fmt::Debug, time::Duration};
 
-use crate::{
-    clock::Moment, error::BackendError, fence::FencingToken, key::LockKey, owner::OwnerToken,
-};
+use tokio::{runtime::Handle, sync::mpsc};
+
+use crate::{clock::Moment, error::BackendError, fence::Numbers, key::LockKey, owner::OwnerToken};
 
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 
-/// A place that keeps locks: the one seam between the manager and its stores.
-///
-/// It is not public: a store has to keep promises about atomicity, order and time that cannot be
-/// written down as a trait. One suite of tests runs on all of them.
-pub(crate) trait LockStore: Clone + Debug + Into<Store> + Send + Sync + 'static {
-    /// Begins to acquire a key.
-    fn claim(&self, key: &LockKey, owner: OwnerToken) -> impl Claim;
-
-    /// Extends a lease of `owner` so that it lasts for `expire` from now, if it would end sooner.
-    /// Never creates a record.
-    fn extend(
-        &self,
-        key: &LockKey,
-        owner: &OwnerToken,
-        expire: Duration,
-        give_up: Moment,
-    ) -> impl Future<Output = Result<Extended, BackendError>> + Send;
-
-    /// Removes the record of `owner`.
-    fn release(
-        &self,
-        key: &LockKey,
-        owner: &OwnerToken,
-        give_up: Moment,
-    ) -> impl Future<Output = Result<Released, BackendError>> + Send;
-
-    /// The same without waiting, tried again until there is an answer or `until` has passed.
-    fn release_detached(&self, key: LockKey, owner: OwnerToken, until: Moment);
+/// A request for a lock.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) key: LockKey,
+    pub(crate) token: OwnerToken,
+    /// A token that is over, and that hands over what it may hold in the same step: whoever waits
+    /// has it first, and if nobody does, the asker.
+    pub(crate) instead_of: Option<OwnerToken>,
+    pub(crate) expire: Duration,
+    /// How many fencing numbers are asked for.
+    pub(crate) block: u32,
+    /// Enter the waiting list if the lock is not to be had.
+    pub(crate) wait: bool,
 }
 
-/// One acquisition, from the first request to the grant.
-///
-/// Dropping it without a grant takes back what it may have acquired: a request whose reply was not
-/// seen may have been granted, or may still be.
-pub(crate) trait Claim: Send {
-    /// Asks once, and gives up at `give_up`.
-    fn ask(
-        &mut self,
-        expire: Duration,
-        give_up: Moment,
-    ) -> impl Future<Output = Result<Answer, BackendError>> + Send;
-}
-
-/// The answer to a [`Claim::ask`].
-#[derive(Debug)]
-pub(crate) enum Answer {
-    Granted {
-        owner: OwnerToken,
-        fence: FencingToken,
+/// The answer to a [`Question`].
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    Got {
+        numbers: Numbers,
         /// When the request was sent: the lease counts from here.
         sent_at: Moment,
+        /// Somebody else waits for the lock.
+        others: bool,
     },
     Busy {
         /// How long the holder's lease lasts if it is not extended; `None` if it has no end.
         remaining: Option<Duration>,
+        /// The holder is a manager like this one, which hands the lock over to who waits.
+        ours: bool,
+        /// The asker stands in the waiting list, and is told when its turn comes.
+        listed: bool,
     },
+    /// The lock was free when the answer was given, and the asker did not take it.
+    Free { listed: bool },
 }
 
-/// The answer to [`LockStore::extend`].
+/// A question that was not answered, or was refused.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) error: BackendError,
+    pub(crate) fate: Fate,
+}
+
+/// What may have become of a question that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It was not carried out.
+    Refused,
+    /// It may have been carried out, or may be at any later time. The store takes back what it
+    /// takes; its tokens are over.
+    Unanswered,
+    /// The same, and the connection is over: it may have been broken for long.
+    Broken,
+}
+
+/// A lease to be extended.
+#[derive(Clone, Debug)]
+pub(crate) struct Extension {
+    pub(crate) key: LockKey,
+    pub(crate) token: OwnerToken,
+    /// How long it is to last from now.
+    pub(crate) expire: Duration,
+}
+
+/// What became of an [`Extension`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extended {
-    Kept {
-        sent_at: Moment,
-    },
+    Kept,
     /// The record is not there, or somebody else's.
     Gone,
 }
@@ -82,7 +87,7 @@ pub(crate) enum Extended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Released {
-    /// The lock was ours to the end, and is free now.
+    /// The lock was ours to the end, and is free now, or its next holder's.
     Released,
     /// The lease had ended before: somebody else may have held the lock since.
     AlreadyExpired,
@@ -91,7 +96,25 @@ pub enum Released {
     Unknown,
 }
 
+/// What a store tells a manager unasked. Hints: they may be lost, late or doubled, and overtake
+/// the answers to questions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Push {
+    /// The lock was granted to the token, for as long as it may take to claim it.
+    Grant { key: LockKey, token: String },
+    /// Somebody waits for the lock that is held under the token.
+    Demand { key: LockKey, token: String },
+    /// Pushes may have been lost.
+    Missed,
+}
+
+/// Where a manager's pushes arrive.
+pub(crate) type Inbox = mpsc::UnboundedReceiver<Push>;
+
 /// The stores, in one type: dispatch without boxing a future per call.
+///
+/// It is not public, and no trait: a store has to keep promises about atomicity, order and time
+/// that cannot be written down as one. One suite of tests runs on all of them.
 #[derive(Clone, Debug)]
 pub(crate) enum Store {
     /// In this process.
@@ -101,64 +124,87 @@ pub(crate) enum Store {
     Redis(redis::RedisStore),
 }
 
-/// Calls a method of whichever store it is.
-macro_rules! each {
-    ($store:expr, $inner:ident => $call:expr) => {
-        match $store {
-            Store::Memory($inner) => $call,
-            #[cfg(feature = "redis")]
-            Store::Redis($inner) => $call,
-        }
-    };
-}
-
-impl LockStore for Store {
-    fn claim(&self, key: &LockKey, owner: OwnerToken) -> impl Claim {
-        #[cfg(feature = "redis")]
+impl Store {
+    /// The store that answers at once, if it is that one.
+    pub(crate) fn memory(&self) -> Option<&memory::MemoryStore> {
         match self {
-            Self::Memory(store) => AnyClaim::Memory(store.claim(key, owner)),
-            Self::Redis(store) => AnyClaim::Redis(store.claim(key, owner)),
+            Self::Memory(store) => Some(store),
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => None,
         }
-        #[cfg(not(feature = "redis"))]
-        each!(self, store => store.claim(key, owner))
     }
 
-    async fn extend(
+    /// Asks for a lock, over the connection of a runtime or, without one, of the driver.
+    ///
+    /// # Cancel safety
+    /// Dropped before its answer, what it may have taken is taken back in the background, and its
+    /// tokens are over.
+    pub(crate) async fn ask(
+        &self,
+        question: Question,
+        runtime: Option<Handle>,
+    ) -> Result<Reply, Failed> {
+        match self {
+            Self::Memory(store) => Ok(store.ask(&question)),
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.ask(question, runtime).await,
+        }
+    }
+
+    /// Extends leases so that each lasts for its time from now, if it would end sooner. Never
+    /// creates a record. Answers in the order of the leases, and tells when the request was sent.
+    ///
+    /// At `overdue` it calls `on_overdue`, and goes on waiting for the answer until `give_up`.
+    pub(crate) async fn extend(
+        &self,
+        leases: &[Extension],
+        overdue: Moment,
+        on_overdue: impl FnOnce(&BackendError),
+        give_up: Moment,
+    ) -> Result<(Moment, Vec<Extended>), BackendError> {
+        match self {
+            Self::Memory(store) => Ok(store.extend(leases)),
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.extend(leases, overdue, on_overdue, give_up).await,
+        }
+    }
+
+    /// Ends a lease or a wait: the lock is its next holder's, or free.
+    pub(crate) async fn release(
         &self,
         key: &LockKey,
-        owner: &OwnerToken,
+        token: &OwnerToken,
         expire: Duration,
         give_up: Moment,
-    ) -> Result<Extended, BackendError> {
-        each!(self, store => store.extend(key, owner, expire, give_up).await)
+    ) -> Result<Released, BackendError> {
+        match self {
+            Self::Memory(store) => Ok(store.release(key, token)),
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.release(key, token, expire, give_up).await,
+        }
     }
 
-    async fn release(
+    /// The same, tried again until there is an answer or `until` has passed.
+    pub(crate) async fn release_until(
         &self,
         key: &LockKey,
-        owner: &OwnerToken,
-        give_up: Moment,
-    ) -> Result<Released, BackendError> {
-        each!(self, store => store.release(key, owner, give_up).await)
-    }
-
-    fn release_detached(&self, key: LockKey, owner: OwnerToken, until: Moment) {
-        each!(self, store => store.release_detached(key, owner, until));
-    }
-}
-
-#[cfg(feature = "redis")]
-enum AnyClaim<M, R> {
-    Memory(M),
-    Redis(R),
-}
-
-#[cfg(feature = "redis")]
-impl<M: Claim, R: Claim> Claim for AnyClaim<M, R> {
-    async fn ask(&mut self, expire: Duration, give_up: Moment) -> Result<Answer, BackendError> {
+        token: &OwnerToken,
+        expire: Duration,
+        until: Moment,
+    ) {
         match self {
-            Self::Memory(claim) => claim.ask(expire, give_up).await,
-            Self::Redis(claim) => claim.ask(expire, give_up).await,
+            Self::Memory(store) => drop(store.release(key, token)),
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.release_until(key, token, expire, until).await,
+        }
+    }
+
+    /// Makes ready for pushes, if the store has any and is not ready yet.
+    pub(crate) fn attend(&self) {
+        match self {
+            Self::Memory(_) => {}
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.attend(),
         }
     }
 }

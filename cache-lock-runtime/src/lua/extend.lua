@@ -1,20 +1,24 @@
--- Makes a lease last for some time from now, if it would end sooner.
+-- Makes leases last for some time from now, those that would end sooner.
 --
--- KEYS[1]  the lock
--- ARGV[1]  the owner token
--- ARGV[2]  how long the lease is to last, in milliseconds
+-- KEYS[i]        a lock
+-- ARGV[2i - 1]   its owner token
+-- ARGV[2i]       how long the lease is to last, in milliseconds
 --
--- Returns 1 if the lock is the owner's. Returns 0 if it is gone or somebody else's, and does
--- nothing then: what has expired is never made again.
+-- Returns for each lock 1 if it is the owner's, 0 if it is gone or somebody else's: nothing is done
+-- then, as what has expired is never made again.
 
-local holder = redis.pcall('GET', KEYS[1])
-if type(holder) == 'table' and not holder.err:find('WRONGTYPE', 1, true) then
-  return holder
+local kept = {}
+for i, lock in ipairs(KEYS) do
+  local holder = redis.pcall('GET', lock)
+  if type(holder) == 'table' and not holder.err:find('WRONGTYPE', 1, true) then
+    return holder
+  end
+  kept[i] = 0
+  if holder == ARGV[2 * i - 1] then
+    kept[i] = 1
+    if redis.call('PTTL', lock) < tonumber(ARGV[2 * i]) then
+      redis.call('PEXPIRE', lock, ARGV[2 * i])
+    end
+  end
 end
-if holder ~= ARGV[1] then
-  return 0
-end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
-return 1
+return kept

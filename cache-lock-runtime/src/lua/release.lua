@@ -1,16 +1,21 @@
--- Removes the lock, if it is the owner's.
+-- Ends a lease or a wait: grants the lock to the next that waits, if it is the owner's, and
+-- otherwise takes the owner off the waiting list.
 --
 -- KEYS[1]  the lock
+-- KEYS[2]  the waiting list
 -- ARGV[1]  the owner token
+-- ARGV[2]  how long the claim of a grant lasts, in milliseconds
 --
--- Returns 1 if it was removed, 0 if it is gone or somebody else's. A server that is out of memory
--- does not refuse DEL.
+-- Returns 1 if the lock was the owner's, 0 if it is gone or somebody else's. None of its commands
+-- is one that a server out of memory refuses, unless it has written before.
 
 local holder = redis.pcall('GET', KEYS[1])
 if type(holder) == 'table' and not holder.err:find('WRONGTYPE', 1, true) then
   return holder
 end
 if holder ~= ARGV[1] then
+  redis.pcall('ZREM', KEYS[2], ARGV[1])
   return 0
 end
-return redis.call('DEL', KEYS[1])
+grant(KEYS[1], KEYS[2], ARGV[2])
+return 1

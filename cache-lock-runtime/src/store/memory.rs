@@ -4,13 +4,11 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{Answer, Claim, Extended, LockStore, Released, Store};
-use crate::{
-    clock::Moment, error::BackendError, fence::FencingToken, key::LockKey, owner::OwnerToken,
-};
+use super::{Extended, Extension, Question, Released, Reply, Store};
+use crate::{clock::Moment, fence::Numbers, key::LockKey, owner::OwnerToken};
 
 /// Keeps locks in memory. Clones share them, so several managers can stand for several processes
 /// in a test.
@@ -33,13 +31,13 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct Records {
-    by_key: HashMap<String, Record>,
+    by_key: HashMap<LockKey, Record>,
     /// The last fencing number, of all keys together: so nothing is kept of idle ones.
     last_fence: i64,
 }
 
 struct Record {
-    owner: OwnerToken,
+    token: OwnerToken,
     ends: Moment,
 }
 
@@ -66,12 +64,43 @@ impl MemoryStore {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remove(&self, key: &LockKey, owner: &OwnerToken) -> Released {
+    pub(crate) fn ask(&self, question: &Question) -> Reply {
+        let Question { key, token, instead_of, expire, block, .. } = question;
+        let now = Moment::now();
         let mut records = self.records();
-        match records.by_key.get(key.as_str()) {
-            Some(record) if record.owner == *owner => {
+        if let Some(record) = records.by_key.get(key)
+            && now < record.ends
+            && record.token != *token
+            && instead_of.as_ref() != Some(&record.token)
+        {
+            // Who waits is not told, and asks again.
+            let remaining = Some(now.until(record.ends));
+            return Reply::Busy { remaining, ours: false, listed: false };
+        }
+        let record = Record { token: token.clone(), ends: now.after(*expire) };
+        records.by_key.insert(key.clone(), record);
+        Reply::Got { numbers: records.reserve(*block), sent_at: now, others: false }
+    }
+
+    pub(crate) fn extend(&self, leases: &[Extension]) -> (Moment, Vec<Extended>) {
+        let now = Moment::now();
+        let mut records = self.records();
+        let kept = leases.iter().map(|lease| match records.by_key.get_mut(&lease.key) {
+            Some(record) if record.token == lease.token && now < record.ends => {
+                record.ends = record.ends.max(now.after(lease.expire));
+                Extended::Kept
+            }
+            _ => Extended::Gone,
+        });
+        (now, kept.collect())
+    }
+
+    pub(crate) fn release(&self, key: &LockKey, token: &OwnerToken) -> Released {
+        let mut records = self.records();
+        match records.by_key.get(key) {
+            Some(record) if record.token == *token => {
                 let in_time = Moment::now() < record.ends;
-                records.by_key.remove(key.as_str());
+                records.by_key.remove(key);
                 if in_time { Released::Released } else { Released::AlreadyExpired }
             }
             _ => Released::AlreadyExpired,
@@ -81,72 +110,16 @@ impl MemoryStore {
 
 impl Records {
     /// Counts from wall time, so that documents that an earlier run fenced do not refuse this one.
-    fn next_fence(&mut self) -> FencingToken {
+    /// A block is reserved backwards, so that no number is ahead of the time.
+    fn reserve(&mut self, block: u32) -> Numbers {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let micros = i64::try_from(since_epoch.as_micros()).unwrap_or(0);
-        self.last_fence = micros.max(self.last_fence + 1);
-        FencingToken::new(self.last_fence)
-    }
-}
-
-impl LockStore for MemoryStore {
-    fn claim(&self, key: &LockKey, owner: OwnerToken) -> impl Claim {
-        MemoryClaim { store: self.clone(), key: key.as_str().to_owned(), owner }
-    }
-
-    async fn extend(
-        &self,
-        key: &LockKey,
-        owner: &OwnerToken,
-        expire: Duration,
-        _give_up: Moment,
-    ) -> Result<Extended, BackendError> {
-        let now = Moment::now();
-        let mut records = self.records();
-        match records.by_key.get_mut(key.as_str()) {
-            Some(record) if record.owner == *owner && now < record.ends => {
-                record.ends = record.ends.max(now.after(expire));
-                Ok(Extended::Kept { sent_at: now })
-            }
-            _ => Ok(Extended::Gone),
-        }
-    }
-
-    async fn release(
-        &self,
-        key: &LockKey,
-        owner: &OwnerToken,
-        _give_up: Moment,
-    ) -> Result<Released, BackendError> {
-        Ok(self.remove(key, owner))
-    }
-
-    fn release_detached(&self, key: LockKey, owner: OwnerToken, _until: Moment) {
-        self.remove(&key, &owner);
-    }
-}
-
-/// Its answer comes with the question, so there is never anything to take back.
-struct MemoryClaim {
-    store: MemoryStore,
-    key: String,
-    owner: OwnerToken,
-}
-
-impl Claim for MemoryClaim {
-    async fn ask(&mut self, expire: Duration, _give_up: Moment) -> Result<Answer, BackendError> {
-        let now = Moment::now();
-        let mut records = self.store.records();
-        let holder = records.by_key.get(&self.key);
-        if let Some(record) =
-            holder.filter(|record| now < record.ends && record.owner != self.owner)
-        {
-            return Ok(Answer::Busy { remaining: Some(now.until(record.ends)) });
-        }
-        let record = Record { owner: self.owner.clone(), ends: now.after(expire) };
-        records.by_key.insert(self.key.clone(), record);
-        let fence = records.next_fence();
-        Ok(Answer::Granted { owner: self.owner.clone(), fence, sent_at: now })
+        let time = i64::try_from(since_epoch.as_micros()).unwrap_or(0);
+        let next = self.last_fence + 1;
+        let high = time.max(next);
+        let first = self.last_fence == 0;
+        let low = if first { high } else { next.max(high - i64::from(block) + 1) };
+        self.last_fence = high;
+        Numbers::new(low, high)
     }
 }
 

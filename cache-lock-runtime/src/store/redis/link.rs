@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -22,7 +23,11 @@ use tokio::{
     sync::Notify,
 };
 
-use super::failure::{Failure, describe};
+use super::{
+    config::Parsed,
+    failure::{Failure, describe},
+    inbox::Mailbox,
+};
 use crate::{
     clock::Moment,
     driver::Driver,
@@ -44,6 +49,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Link {
     connection: MultiplexedConnection,
     runtime: Id,
+    /// The number under which it is known to the mailbox.
+    number: u64,
     overdue: AtomicU32,
     /// When something was sent to which, or after which, nothing was answered; 0 for never.
     silent_since: AtomicU64,
@@ -105,20 +112,44 @@ impl Slot {
 
 /// All connections to one server.
 pub(super) struct Links {
+    /// The server's address, without a password.
+    server: String,
     client: Client,
     /// For servers and proxies that do not speak RESP3.
     client_resp2: Client,
     resp2: AtomicBool,
     driver: Arc<Driver>,
+    mailbox: Arc<Mailbox>,
     slots: Mutex<HashMap<Id, Arc<Slot>>>,
 }
 
 impl Links {
-    pub(super) fn new(client: Client, client_resp2: Client, driver: Arc<Driver>) -> Self {
+    pub(super) fn new(parsed: Parsed, driver: Arc<Driver>, mailbox: Mailbox) -> Self {
+        let Parsed { server, client, client_resp2 } = parsed;
+        let mailbox = Arc::new(mailbox);
         let resp2 =
             client.get_connection_info().redis_settings().protocol() == ProtocolVersion::RESP2;
         let resp2 = AtomicBool::new(resp2);
-        Self { client, client_resp2, resp2, driver, slots: Mutex::default() }
+        Self { server, client, client_resp2, resp2, driver, mailbox, slots: Mutex::default() }
+    }
+
+    /// The server's address, without a password.
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Whether this manager is told of a grant.
+    pub(super) fn are_heard(&self) -> bool {
+        self.mailbox.is_live()
+    }
+
+    /// Has the driver's connection opened, if it is not open: pushes come over it.
+    pub(super) fn attend(self: &Arc<Self>) {
+        if !self.are_heard()
+            && let Some(runtime) = self.driver.handle()
+        {
+            drop(self.slot(runtime));
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -193,14 +224,29 @@ impl Links {
         // The timers of this runtime may be blocked or paused, so all limits are the driver's.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
+        let number = if listens { self.mailbox.number() } else { 0 };
         let mut resp2 = self.resp2.load(Ordering::Relaxed);
         loop {
             let client = if resp2 { &self.client_resp2 } else { &self.client };
+            let mut config = config.clone();
+            if listens && !resp2 {
+                let mailbox = Arc::clone(&self.mailbox);
+                config = config.set_push_sender(move |info| {
+                    mailbox.receive(number, &info);
+                    Ok::<(), Infallible>(())
+                });
+            }
             match client.get_multiplexed_async_connection_with_config(&config).await {
-                Ok(connection) => {
+                Ok(mut connection) => {
                     self.resp2.store(resp2, Ordering::Relaxed);
+                    // Before anybody asks over it: a grant may come before the answer.
+                    if listens {
+                        self.mailbox.open(number, &mut connection, &self.server).await;
+                    }
                     let (overdue, silent_since) = (AtomicU32::new(0), AtomicU64::new(0));
-                    return Ok(Arc::new(Link { connection, runtime, overdue, silent_since }));
+                    let link = Link { connection, runtime, number, overdue, silent_since };
+                    return Ok(Arc::new(link));
                 }
                 Err(error) if !resp2 && refuses_resp3(&error) => resp2 = true,
                 Err(error) => return Err(describe(error)),
@@ -210,6 +256,7 @@ impl Links {
 
     /// Takes a connection out of use. What is already sent over it may still be answered.
     pub(super) fn retire(&self, link: &Arc<Link>) {
+        self.mailbox.close(link.number);
         let mut slots = self.slots();
         let current = slots.get(&link.runtime).and_then(|slot| slot.opened.get());
         if matches!(current, Some(Ok(current)) if Arc::ptr_eq(current, link))

@@ -11,16 +11,25 @@ pub(super) struct LuaScript {
 /// All scripts of the store.
 pub(super) struct Scripts {
     pub(super) acquire: LuaScript,
+    pub(super) pass: LuaScript,
     pub(super) extend: LuaScript,
     pub(super) release: LuaScript,
+}
+
+/// A script of several parts.
+macro_rules! script {
+    ($($part:literal),+) => {
+        LuaScript::new(concat!($(include_str!(concat!("../../lua/", $part, ".lua"))),+))
+    };
 }
 
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            acquire: LuaScript::new(include_str!("../../lua/acquire.lua")),
-            extend: LuaScript::new(include_str!("../../lua/extend.lua")),
-            release: LuaScript::new(include_str!("../../lua/release.lua")),
+            acquire: script!("tell", "waiting", "fence", "ask", "acquire"),
+            pass: script!("tell", "grant", "waiting", "fence", "ask", "pass"),
+            extend: script!("extend"),
+            release: script!("tell", "grant", "release"),
         }
     }
 }

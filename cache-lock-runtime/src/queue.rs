@@ -1,0 +1,538 @@
+//! Local waiters: for each key that callers of this manager hold or wait for, one place.
+//!
+//! Of all who wait for a key, one at most talks to the server, and a lock that is released goes to
+//! the next without any command, within bounds. What happens is decided in `place.rs`; here it is
+//! carried out: questions are sent, tokens released, timers kept, pushes read.
+
+use std::{
+    collections::{HashMap, hash_map},
+    fmt,
+    panic::{self, AssertUnwindSafe},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::runtime::Handle;
+
+pub(crate) use self::waiter::{Outcome, Refusal, Waiter};
+use self::{
+    place::{Effects, Ended, Place, Scene, TakeOver},
+    waiter::Asked,
+};
+use crate::{
+    agenda::{Agenda, Slot},
+    clock::Moment,
+    driver::{Driver, Running, Sleep},
+    error::{BackendError, BackendErrorKind},
+    key::LockKey,
+    lease::{Lease, drift},
+    options::Settings,
+    owner::{OwnerToken, Owners},
+    store::{Failed, Fate, Inbox, Push, Question, Released, Reply, Store, memory::MemoryStore},
+};
+
+mod cohort;
+mod place;
+mod waiter;
+
+/// A map with room for so many more than it holds is made smaller.
+const ROOM: usize = 1024;
+
+/// A release that the caller's runtime has not brought to its end by then is the driver's.
+const NEARBY: Duration = Duration::from_millis(100);
+
+/// All places of a manager.
+pub(crate) struct Queues {
+    /// The manager's number.
+    manager: u64,
+    store: Store,
+    driver: Arc<Driver>,
+    owners: Arc<Owners>,
+    /// The longest time that one request may take.
+    attempt: Duration,
+    places: Mutex<HashMap<LockKey, Entry>>,
+    alarms: Agenda<Alarm>,
+    closed: AtomicBool,
+}
+
+struct Entry {
+    place: Place,
+    /// The alarm that is set for it.
+    alarm: Option<Slot>,
+}
+
+enum Alarm {
+    /// A place has to be looked at.
+    Look(LockKey),
+    /// The runtime that releases has not done so in time.
+    Release(Detached),
+}
+
+/// A release that nobody waits for.
+struct Detached {
+    key: LockKey,
+    ended: Ended,
+    until: Moment,
+    _running: Running,
+}
+
+/// What comes of the end of a section.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// The lock is the next caller's, or asked for on its behalf, or was lost before.
+    Over,
+    /// The server has to be told.
+    Release,
+    /// The store has been told.
+    Released(Released),
+}
+
+impl Queues {
+    pub(crate) fn new(
+        manager: u64,
+        store: Store,
+        driver: Arc<Driver>,
+        owners: Arc<Owners>,
+        attempt: Duration,
+    ) -> Self {
+        let (places, alarms) = (Mutex::default(), Agenda::new());
+        let closed = AtomicBool::new(false);
+        Self { manager, store, driver, owners, attempt, places, alarms, closed }
+    }
+
+    /// The number of keys that are held or waited for, or whose release is on its way.
+    pub(crate) fn len(&self) -> usize {
+        self.places().len()
+    }
+
+    /// Takes a lock for a caller that need not wait, where the store answers at once.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        key: &LockKey,
+        settings: Settings,
+        enclosing: Option<&Arc<Lease>>,
+    ) -> Option<Arc<Lease>> {
+        let store = self.store.memory()?;
+        self.at(key, |place, scene, _| {
+            place.take(scene, settings, enclosing, |question| store.ask(question))
+        })
+    }
+
+    /// Waits for a lock.
+    ///
+    /// # Cancel safety
+    /// Dropped at any point, the turn passes on, and what was asked for is given back.
+    pub(crate) fn wait(self: &Arc<Self>, key: LockKey, waiter: Waiter) -> InLine<'_> {
+        let waiter = Arc::new(waiter);
+        let contended = self.at(&key, |place, scene, effects| {
+            let contended = !place.is_idle();
+            place.join(scene, &waiter, effects);
+            // Looked at after it has joined: whoever closes looks at the places after that.
+            if self.closed.load(Ordering::SeqCst) {
+                place.close(scene, effects);
+            }
+            contended
+        });
+        if contended {
+            // Whether somebody else waits is told by push.
+            self.store.attend();
+        }
+        InLine { queues: self, key, waiter: Some(waiter), sleep: None }
+    }
+
+    /// A section has ended. `in_time` says that its lease had not ended before.
+    pub(crate) fn end(self: &Arc<Self>, lease: &Arc<Lease>, in_time: bool) -> Ending {
+        self.at(&lease.key, |place, scene, effects| {
+            place.end(scene, lease, in_time, effects);
+            if !place.is_releasing() {
+                return Ending::Over;
+            }
+            let Some(ended) = effects.release.take() else { return Ending::Over };
+            match self.store.memory() {
+                Some(store) => {
+                    place.released(&ended.token);
+                    Ending::Released(store.release(&lease.key, &ended.token))
+                }
+                None => Ending::Release,
+            }
+        })
+    }
+
+    /// Whether the end of a section needs no word to a server.
+    pub(crate) fn ends_at_once(&self, lease: &Lease) -> bool {
+        self.store.memory().is_some()
+            || self.places().get(&lease.key).is_some_and(|entry| entry.place.is_waited_for())
+    }
+
+    /// The release of a lease has come to its end. False if the lock was passed on before.
+    pub(crate) fn released(self: &Arc<Self>, key: &LockKey, token: &OwnerToken) -> bool {
+        self.at(key, |place, _, _| place.released(token))
+    }
+
+    /// A lease may have been lost: who waits for the key does not wait for the end of its section.
+    pub(crate) fn lost(self: &Arc<Self>, lease: &Lease) {
+        self.at(&lease.key, |place, scene, effects| place.go_on_after_loss(scene, effects));
+    }
+
+    /// The lease under which a section runs now, if it is one of this token.
+    pub(crate) fn held_under(
+        self: &Arc<Self>,
+        key: &LockKey,
+        token: &OwnerToken,
+    ) -> Option<Arc<Lease>> {
+        self.at(key, |place, _, _| place.held_under(token))
+    }
+
+    /// Releases without waiting, and tries again until the lease has run out.
+    pub(crate) fn release_detached(self: &Arc<Self>, lease: &Lease) {
+        let (token, expire) = (lease.owner.clone(), lease.settings.expire);
+        self.detach(lease.key.clone(), Ended { token, expire }, last_use(lease));
+    }
+
+    /// The same from the caller's runtime, which saves the way to another thread. If that runtime
+    /// ends or is blocked, the driver releases after all.
+    pub(crate) fn release_nearby(self: &Arc<Self>, lease: &Lease) {
+        let Ok(runtime) = Handle::try_current() else { return self.release_detached(lease) };
+        let (token, expire) = (lease.owner.clone(), lease.settings.expire);
+        let detached = Detached {
+            key: lease.key.clone(),
+            ended: Ended { token: token.clone(), expire },
+            until: last_use(lease),
+            _running: self.driver.running(),
+        };
+        let now = Moment::now();
+        let slot = self.alarms.insert(now.after(NEARBY), Alarm::Release(detached));
+        let give_up = now.after(self.attempt);
+        let (queues, key) = (Arc::clone(self), lease.key.clone());
+        runtime.spawn(async move {
+            match queues.store.release(&key, &token, expire, give_up).await {
+                Ok(released) => {
+                    tracing::debug!(%key, ?released, "lock released in the background");
+                    queues.released(&key, &token);
+                    drop(queues.alarms.remove(slot));
+                }
+                // The alarm tries again.
+                Err(error) => tracing::debug!(%key, %error, "lock not released yet"),
+            }
+        });
+    }
+
+    fn detach(self: &Arc<Self>, key: LockKey, ended: Ended, until: Moment) {
+        let queues = Arc::clone(self);
+        self.driver.spawn(async move {
+            let Ended { token, expire } = ended;
+            queues.store.release_until(&key, &token, expire, until).await;
+            queues.released(&key, &token);
+        });
+    }
+
+    /// Refuses all who wait, from now on.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.closed.store(true, Ordering::SeqCst);
+        let keys: Vec<_> = self.places().keys().cloned().collect();
+        for key in keys {
+            self.at(&key, |place, scene, effects| place.close(scene, effects));
+        }
+    }
+
+    /// Keeps the timers and reads the pushes, for ever. For the driver.
+    pub(crate) async fn run(self: Arc<Self>, mut inbox: Option<Inbox>) {
+        loop {
+            let mut due = std::pin::pin!(self.alarms.due());
+            let event = std::future::poll_fn(|context| {
+                if let Some(pushes) = &mut inbox
+                    && let Poll::Ready(push) = pushes.poll_recv(context)
+                {
+                    return Poll::Ready(Event::Push(push));
+                }
+                due.as_mut().poll(context).map(Event::Due)
+            });
+            match event.await {
+                Event::Push(Some(push)) => unharmed(|| self.pushed(push)),
+                Event::Push(None) => inbox = None,
+                Event::Due(alarms) => {
+                    alarms.into_iter().for_each(|alarm| unharmed(|| self.look(alarm)));
+                }
+            }
+        }
+    }
+
+    fn look(self: &Arc<Self>, alarm: Alarm) {
+        match alarm {
+            Alarm::Look(key) => self.at(&key, |place, scene, effects| {
+                place.look(scene, effects);
+            }),
+            Alarm::Release(Detached { key, ended, until, _running }) => {
+                self.detach(key, ended, until);
+            }
+        }
+    }
+
+    fn pushed(self: &Arc<Self>, push: Push) {
+        match push {
+            Push::Grant { key, token } => {
+                if let Some(token) = self.owners.read(&token) {
+                    self.at(&key, |place, scene, effects| place.granted(scene, token, effects));
+                }
+            }
+            Push::Demand { key, token } => {
+                if let Some(token) = self.owners.read(&token) {
+                    self.at(&key, |place, scene, effects| place.demanded(scene, token, effects));
+                }
+            }
+            Push::Missed => {
+                let keys: Vec<_> = self.places().keys().cloned().collect();
+                for key in keys {
+                    self.at(&key, |place, scene, _| place.missed_pushes(scene));
+                }
+            }
+        }
+    }
+
+    fn answered(
+        self: &Arc<Self>,
+        key: &LockKey,
+        token: &OwnerToken,
+        answer: Result<Reply, Failed>,
+    ) {
+        self.at(key, |place, scene, effects| place.answered(scene, token, answer, effects));
+    }
+
+    /// Lets something happen to the place of a key, and carries out what follows from it.
+    fn at<R>(
+        self: &Arc<Self>,
+        key: &LockKey,
+        event: impl FnOnce(&mut Place, &Scene<'_>, &mut Effects) -> R,
+    ) -> R {
+        let mut effects = Effects::default();
+        let mut places = self.places();
+        // Read inside of the lock, so that the events of a place are in the order of their times.
+        let now = Moment::now();
+        let scene =
+            Scene { key, manager: self.manager, owners: &self.owners, attempt: self.attempt, now };
+        let mut entry = match places.entry(key.clone()) {
+            hash_map::Entry::Occupied(entry) => entry,
+            hash_map::Entry::Vacant(entry) => {
+                let place = Place::new(self.manager ^ now.as_nanos());
+                entry.insert_entry(Entry { place, alarm: None })
+            }
+        };
+        let Entry { place, alarm } = entry.get_mut();
+        // One that is due has gone off, or need not any more.
+        if let Some(slot) = alarm.take_if(|slot| slot.0 <= now) {
+            drop(self.alarms.remove(slot));
+        }
+        let result = event(place, &scene, &mut effects);
+        if let Some(store) = self.store.memory() {
+            answer_at_once(store, place, &scene, &mut effects);
+        }
+        if let Some(asker) = effects.asker.take()
+            && let Some(question) = effects.ask.take()
+        {
+            asker.ask_by_itself(
+                question.token.clone(),
+                self.ask(question, Handle::try_current().ok()),
+            );
+        }
+        self.set_alarm(alarm, place.due(&scene), key);
+        if place.is_idle() {
+            if let Some(slot) = alarm.take() {
+                drop(self.alarms.remove(slot));
+            }
+            entry.remove();
+            if places.capacity() > ROOM && places.capacity() / 8 > places.len() {
+                let room = places.len() * 2;
+                places.shrink_to(room);
+            }
+        }
+        drop(places);
+        self.carry_out(key, now, effects);
+        result
+    }
+
+    /// An alarm that is earlier than needed is left alone: when it goes off, the place is looked
+    /// at, and it is set anew.
+    fn set_alarm(&self, alarm: &mut Option<Slot>, due: Option<Moment>, key: &LockKey) {
+        match (due, *alarm) {
+            (Some(due), Some(slot)) if slot.0 <= due => {}
+            (Some(due), _) => {
+                if let Some(slot) = alarm.take() {
+                    drop(self.alarms.remove(slot));
+                }
+                *alarm = Some(self.alarms.insert(due, Alarm::Look(key.clone())));
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn carry_out(self: &Arc<Self>, key: &LockKey, now: Moment, effects: Effects) {
+        let Effects { ask, asker: _, take_over, release, wake } = effects;
+        if let Some(question) = ask {
+            let (token, overdue) = (question.token.clone(), self.overdue(now, question.expire));
+            self.drive(key, token, overdue, self.ask(question, None));
+        }
+        if let Some(TakeOver { waiter, token, overdue }) = take_over
+            && let Some(asked) = waiter.take_over()
+        {
+            self.drive(key, token, overdue, asked);
+            // It keeps its own time from now on.
+            waiter.wake();
+        }
+        if let Some(ended) = release {
+            let until = now.after(ended.expire);
+            self.detach(key.clone(), ended, until);
+        }
+        for waker in wake {
+            waker.wake();
+        }
+    }
+
+    fn ask(&self, question: Question, runtime: Option<Handle>) -> Asked {
+        let store = self.store.clone();
+        Box::pin(async move { store.ask(question, runtime).await })
+    }
+
+    /// Has the driver wait for the answer to a question.
+    fn drive(self: &Arc<Self>, key: &LockKey, token: OwnerToken, overdue: Moment, asked: Asked) {
+        let (queues, key) = (Arc::clone(self), key.clone());
+        self.driver.spawn(async move {
+            let answer = queues.driver.within(overdue, asked).await;
+            let answer = answer.unwrap_or_else(|| {
+                let message = "the server did not answer";
+                let error = BackendError::new(BackendErrorKind::Timeout, message);
+                Err(Failed { error, fate: Fate::Unanswered })
+            });
+            queues.answered(&key, &token, answer);
+        });
+    }
+
+    fn overdue(&self, asked: Moment, expire: Duration) -> Moment {
+        asked.after(self.attempt.min(expire / 2))
+    }
+
+    fn places(&self) -> MutexGuard<'_, HashMap<LockKey, Entry>> {
+        // Each place is whole between any two events, and no event runs code of a user.
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Until when a release may be of use: then the record has run out on the server, too.
+fn last_use(lease: &Lease) -> Moment {
+    lease.deadline().after(drift(lease.settings.expire))
+}
+
+/// The store in memory has its answers at once.
+fn answer_at_once(
+    store: &MemoryStore,
+    place: &mut Place,
+    scene: &Scene<'_>,
+    effects: &mut Effects,
+) {
+    loop {
+        if let Some(question) = effects.ask.take() {
+            effects.asker = None;
+            let answer = Ok(store.ask(&question));
+            place.answered(scene, &question.token, answer, effects);
+        } else if let Some(ended) = effects.release.take() {
+            store.release(scene.key, &ended.token);
+            place.released(&ended.token);
+        } else {
+            return;
+        }
+    }
+}
+
+/// A waker that panics must not cost all waiters their timers.
+fn unharmed(event: impl FnOnce()) {
+    let _ = panic::catch_unwind(AssertUnwindSafe(event));
+}
+
+enum Event {
+    Push(Option<Push>),
+    Due(Vec<Alarm>),
+}
+
+/// A wait for a lock.
+#[must_use]
+pub(crate) struct InLine<'a> {
+    queues: &'a Arc<Queues>,
+    key: LockKey,
+    /// Until the outcome is known.
+    waiter: Option<Arc<Waiter>>,
+    sleep: Option<(Sleep<'a>, Moment)>,
+}
+
+impl Future for InLine<'_> {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let Self { queues, key, waiter, sleep } = self.get_mut();
+        let Some(waiting) = waiter.as_ref() else { return Poll::Ready(Outcome::Missed) };
+        let asks = match waiting.poll_question(context) {
+            Some(Poll::Ready((token, answer))) => {
+                queues.answered(key, &token, answer);
+                false
+            }
+            Some(Poll::Pending) => true,
+            None => false,
+        };
+        let outcome = match waiting.poll_outcome(context) {
+            Poll::Ready(outcome) => outcome,
+            // Whoever takes its question over wakes it.
+            Poll::Pending if asks => return Poll::Pending,
+            Poll::Pending => match poll_patience(queues, key, waiting, sleep, context) {
+                Poll::Ready(refusal) => Outcome::Refused(refusal),
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        *waiter = None;
+        Poll::Ready(outcome)
+    }
+}
+
+/// Ready when the waiter's time is over.
+fn poll_patience<'a>(
+    queues: &'a Arc<Queues>,
+    key: &LockKey,
+    waiter: &Arc<Waiter>,
+    sleep: &mut Option<(Sleep<'a>, Moment)>,
+    context: &mut Context<'_>,
+) -> Poll<Refusal> {
+    loop {
+        let now = Moment::now();
+        let due = if now < waiter.patience { waiter.patience } else { waiter.end };
+        if now >= waiter.patience {
+            let given_up =
+                queues.at(key, |place, scene, effects| place.give_up(scene, waiter, effects));
+            if let Some(refusal) = given_up {
+                return Poll::Ready(refusal);
+            }
+        }
+        let (timer, _) = match sleep {
+            Some(sleep) if sleep.1 == due => sleep,
+            _ => sleep.insert((queues.driver.sleep_until(due), due)),
+        };
+        if Pin::new(timer).poll(context).is_pending() {
+            return Poll::Pending;
+        }
+    }
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            self.queues.at(&self.key, |place, scene, effects| place.leave(scene, &waiter, effects));
+        }
+    }
+}
+
+impl fmt::Debug for Queues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queues").field("keys", &self.len()).finish_non_exhaustive()
+    }
+}

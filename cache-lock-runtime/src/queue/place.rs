@@ -1,0 +1,712 @@
+//! The place of one key: its local waiters, and how far their manager has come with it.
+//!
+//! It is a machine without a clock or a network: told what happened and when, it changes its state
+//! and says what is to be done. The protocol is in `docs/protocol.md`; traces of its model are
+//! replayed against this code.
+
+use std::{collections::VecDeque, mem, sync::Arc, task::Waker, time::Duration};
+
+use super::{
+    cohort::{Cohort, Turn},
+    waiter::{Refusal, Waiter},
+};
+use crate::{
+    clock::Moment,
+    error::{BackendError, BackendErrorKind},
+    fence::{FencingToken, Numbers},
+    key::LockKey,
+    lease::{Grant, Lease, valid_until},
+    options::{MIN_EXPIRE, Settings},
+    owner::{OwnerToken, Owners},
+    retry::Pace,
+    store::{Failed, Fate, Question, Reply},
+};
+
+/// The most numbers that are reserved at a time.
+const LARGEST_BLOCK: usize = 1000;
+
+/// Who was handed the lock, or asks for it, and is not polled for so long, or for a tenth of the
+/// lease, must not keep others from it.
+const POLLED_WITHIN: Duration = Duration::from_millis(100);
+
+/// What an event finds, beside the place itself.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    pub(crate) key: &'a LockKey,
+    /// The manager's number.
+    pub(crate) manager: u64,
+    pub(crate) owners: &'a Arc<Owners>,
+    /// The longest time that a request may take.
+    pub(crate) attempt: Duration,
+    pub(crate) now: Moment,
+}
+
+/// What is to be done after an event.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// A question to be asked.
+    pub(crate) ask: Option<Question>,
+    /// Who asks it, if that is a waiter's own future.
+    pub(crate) asker: Option<Arc<Waiter>>,
+    /// A waiter whose question somebody else must drive from now on.
+    pub(crate) take_over: Option<TakeOver>,
+    /// A token whose lease or wait is to be ended.
+    pub(crate) release: Option<Ended>,
+    /// Who has news.
+    pub(crate) wake: Vec<Waker>,
+}
+
+/// A question that is out, and until when an answer is waited for.
+#[derive(Debug)]
+pub(crate) struct TakeOver {
+    pub(crate) waiter: Arc<Waiter>,
+    pub(crate) token: OwnerToken,
+    pub(crate) overdue: Moment,
+}
+
+/// A token that is over, and how long its lease was to last.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) token: OwnerToken,
+    pub(crate) expire: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Place {
+    phase: Phase,
+    /// Those who wait, without the one that holds the lock. The first of them leads: it is its
+    /// lease that is asked for.
+    waiters: VecDeque<Arc<Waiter>>,
+    /// Why there is no lock to be had, as far as is known.
+    refusal: Option<Refusal>,
+    pace: Pace,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Idle,
+    Asking(Asking),
+    Registered(Registered),
+    Holding(Hold),
+    /// A release is on its way, and nobody waits.
+    Releasing(OwnerToken),
+}
+
+/// A question is out.
+#[derive(Debug)]
+struct Asking {
+    token: OwnerToken,
+    instead_of: Option<OwnerToken>,
+    expire: Duration,
+    since: Moment,
+    /// When the lock was last free, if it is passed on.
+    began: Option<Moment>,
+    /// The token was on the waiting list when it was asked under.
+    listed: bool,
+    /// A grant to the token was read, of which the answer may not know.
+    granted: bool,
+    /// Somebody else waits, of whom the answer may not know.
+    others: bool,
+    /// The question before it failed with its connection.
+    again: bool,
+    /// Whose future drives the question, if no task does.
+    asker: Option<Arc<Waiter>>,
+}
+
+/// The lock is somebody else's, or the server cannot be asked.
+#[derive(Debug)]
+struct Registered {
+    token: OwnerToken,
+    /// A token that is over, and may still hold the lock.
+    instead_of: Option<OwnerToken>,
+    expire: Duration,
+    /// The token is on the waiting list.
+    listed: bool,
+    /// When to ask again if nothing happens.
+    due: Moment,
+}
+
+/// The lock is ours, and a section runs.
+#[derive(Debug)]
+struct Hold {
+    tenure: Tenure,
+    lease: Arc<Lease>,
+    /// Who was handed the lease, and by when it must be polled.
+    handed: Option<(Arc<Waiter>, Moment)>,
+}
+
+/// What lasts from one section to the next.
+#[derive(Debug)]
+struct Tenure {
+    token: OwnerToken,
+    /// What was asked for.
+    expire: Duration,
+    valid_until: Moment,
+    numbers: Numbers,
+    cohort: Cohort,
+}
+
+impl Place {
+    pub(crate) fn new(random: u64) -> Self {
+        let waiters = VecDeque::new();
+        Self { phase: Phase::Idle, waiters, refusal: None, pace: Pace::new(random) }
+    }
+
+    /// Nobody waits, holds or asks.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle)
+    }
+
+    /// Somebody waits.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// A waiter comes.
+    pub(crate) fn join(&mut self, scene: &Scene<'_>, waiter: &Arc<Waiter>, effects: &mut Effects) {
+        self.waiters.push_back(Arc::clone(waiter));
+        match &mut self.phase {
+            Phase::Idle => self.ask_directly(scene, None, waiter, effects),
+            // Whichever comes first, the release or the pass: the lock is ours, or that of whoever
+            // waited before.
+            Phase::Releasing(token) => {
+                let token = token.clone();
+                self.ask_directly(scene, Some(token), waiter, effects);
+            }
+            Phase::Holding(_) => self.go_on_after_loss(scene, effects),
+            Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
+            Phase::Registered(_) => {}
+        }
+        if waiter.patience <= scene.now && !matches!(self.phase, Phase::Asking(_)) {
+            self.refuse_late(scene, None, effects);
+        }
+    }
+
+    /// Takes the lock for a caller that need not wait, where the store answers at once.
+    pub(crate) fn take(
+        &mut self,
+        scene: &Scene<'_>,
+        settings: Settings,
+        enclosing: Option<&Arc<Lease>>,
+        ask: impl FnOnce(&Question) -> Reply,
+    ) -> Option<Arc<Lease>> {
+        if !self.is_idle() {
+            return None;
+        }
+        let (key, token, expire) = (scene.key.clone(), scene.owners.next(), settings.expire);
+        let question = Question { key, token, instead_of: None, expire, block: 1, wait: false };
+        let Reply::Got { mut numbers, sent_at, others } = ask(&question) else { return None };
+        let fence = numbers.take()?;
+        let tenure = Tenure {
+            token: question.token,
+            expire,
+            valid_until: valid_until(sent_at, expire),
+            numbers,
+            cohort: Cohort::new(sent_at, None, others),
+        };
+        let lease = tenure.lease(scene, settings, enclosing.cloned(), fence, sent_at);
+        self.hold(Hold { tenure, lease: Arc::clone(&lease), handed: None });
+        Some(lease)
+    }
+
+    /// A waiter's future is gone.
+    pub(crate) fn leave(&mut self, scene: &Scene<'_>, waiter: &Arc<Waiter>, effects: &mut Effects) {
+        match waiter.leave() {
+            Some(lease) => {
+                let in_time = lease.release();
+                self.end(scene, &lease, in_time, effects);
+            }
+            None => self.remove(scene, waiter, effects),
+        }
+    }
+
+    /// What a waiter is told whose time is over; `None` if it has to wait for the first answer.
+    pub(crate) fn give_up(
+        &mut self,
+        scene: &Scene<'_>,
+        waiter: &Arc<Waiter>,
+        effects: &mut Effects,
+    ) -> Option<Refusal> {
+        let overdue = match &self.phase {
+            Phase::Asking(asking) => asking.since.after(scene.attempt(asking.expire)),
+            _ => Moment::FAR,
+        };
+        let refusal = match &self.refusal {
+            Some(refusal) if scene.now < overdue => refusal.clone(),
+            _ if scene.now >= overdue || scene.now >= waiter.end => {
+                let message = "the server did not answer";
+                Refusal::Backend(BackendError::new(BackendErrorKind::Timeout, message))
+            }
+            _ => return None,
+        };
+        self.remove(scene, waiter, effects);
+        Some(refusal)
+    }
+
+    fn remove(&mut self, scene: &Scene<'_>, waiter: &Arc<Waiter>, effects: &mut Effects) {
+        self.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+        match &mut self.phase {
+            Phase::Asking(asking)
+                if asking.asker.as_ref().is_some_and(|asker| Arc::ptr_eq(asker, waiter)) =>
+            {
+                effects.take_over = asking.take_over(scene);
+            }
+            Phase::Registered(_) if self.waiters.is_empty() => self.stop_waiting(effects),
+            _ => {}
+        }
+    }
+
+    /// A question was answered.
+    pub(crate) fn answered(
+        &mut self,
+        scene: &Scene<'_>,
+        token: &OwnerToken,
+        answer: Result<Reply, Failed>,
+        effects: &mut Effects,
+    ) {
+        let asking = match mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Asking(asking) if asking.token == *token => asking,
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        let busy = |no_expiry| Some(Refusal::Busy { no_expiry });
+        match answer {
+            Ok(Reply::Got { numbers, sent_at, others }) => {
+                let valid_until = valid_until(sent_at, asking.expire);
+                let cohort = Cohort::new(sent_at, asking.began, others || asking.others);
+                let Asking { token, expire, .. } = asking;
+                self.got(scene, Tenure { token, expire, valid_until, numbers, cohort }, effects);
+            }
+            Ok(Reply::Busy { remaining, ours, listed }) => {
+                self.refuse_late(scene, busy(remaining.is_none()), effects);
+                let due = if listed && ours {
+                    self.pace.listed(scene.now, remaining)
+                } else {
+                    self.pace.polling(scene.now, remaining)
+                };
+                self.register(scene, asking, listed, due, effects);
+            }
+            Ok(Reply::Free { listed }) => {
+                self.refuse_late(scene, busy(false), effects);
+                let due = self.pace.standing_back(scene.now);
+                self.register(scene, asking, listed, due, effects);
+            }
+            Err(failed) => self.failed(scene, asking, failed, effects),
+        }
+    }
+
+    fn got(&mut self, scene: &Scene<'_>, tenure: Tenure, effects: &mut Effects) {
+        self.pace.reset();
+        if scene.now >= tenure.valid_until {
+            let message = "the server's answer took longer than the lease that it granted";
+            let error = BackendError::new(BackendErrorKind::Timeout, message);
+            self.refuse_late(scene, Some(Refusal::Backend(error)), effects);
+            if self.waiters.is_empty() {
+                return self.release(tenure, effects);
+            }
+            return self.ask(scene, Ask::again(tenure.token), effects);
+        }
+        // Another one may lead by now than when it was asked.
+        if self.waiters.front().is_some_and(|front| front.settings.expire == tenure.expire) {
+            let acquired = tenure.cohort.asked();
+            self.hand_over(scene, tenure, acquired, effects);
+        } else {
+            self.next(scene, tenure, effects);
+        }
+        self.refuse_late(scene, Some(Refusal::Busy { no_expiry: false }), effects);
+    }
+
+    fn failed(&mut self, scene: &Scene<'_>, asking: Asking, failed: Failed, effects: &mut Effects) {
+        let Failed { error, fate } = failed;
+        // It may have been broken for long, and the server is there: nobody is told before it was
+        // asked over another connection.
+        if fate == Fate::Broken && !asking.again && !self.waiters.is_empty() {
+            let ask = Ask { again: true, ..Ask::anew(scene, None) };
+            return self.ask(scene, ask, effects);
+        }
+        let patient = error.is_transient();
+        let refusal = Refusal::Backend(error);
+        if !patient {
+            self.refuse_all(&refusal, effects);
+        }
+        self.refuse_late(scene, Some(refusal), effects);
+        let due = self.pace.after_failure(scene.now);
+        let asking = match fate {
+            Fate::Refused => asking,
+            Fate::Unanswered | Fate::Broken => {
+                let token = scene.owners.next();
+                Asking { token, instead_of: None, listed: false, granted: false, ..asking }
+            }
+        };
+        let (token, instead_of, listed) = (asking.token, asking.instead_of, asking.listed);
+        let expire = asking.expire;
+        self.phase = Phase::Registered(Registered { token, instead_of, expire, listed, due });
+        if self.waiters.is_empty() {
+            self.stop_waiting(effects);
+        }
+    }
+
+    /// A section ends. `in_time` says that its lease had not ended before.
+    pub(crate) fn end(
+        &mut self,
+        scene: &Scene<'_>,
+        lease: &Arc<Lease>,
+        in_time: bool,
+        effects: &mut Effects,
+    ) {
+        let Hold { mut tenure, .. } = match mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Holding(hold) if Arc::ptr_eq(&hold.lease, lease) => hold,
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        if in_time {
+            tenure.valid_until = tenure.valid_until.max(lease.deadline());
+            self.next(scene, tenure, effects);
+        } else if self.waiters.is_empty() {
+            self.release(tenure, effects);
+        } else {
+            self.ask(scene, Ask::anew(scene, Some(tenure.token)), effects);
+        }
+    }
+
+    /// The lease of a section may have been lost: who waits is not to wait for its end.
+    pub(crate) fn go_on_after_loss(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
+        if let Phase::Holding(hold) = &self.phase
+            && !hold.lease.is_valid(scene.now)
+            && !self.waiters.is_empty()
+        {
+            let token = hold.tenure.token.clone();
+            self.ask(scene, Ask::anew(scene, Some(token)), effects);
+        }
+    }
+
+    /// The lease under a token is not ours any more: that of the section that runs under it now.
+    pub(crate) fn held_under(&self, token: &OwnerToken) -> Option<Arc<Lease>> {
+        match &self.phase {
+            Phase::Holding(hold) if hold.tenure.token == *token => Some(Arc::clone(&hold.lease)),
+            _ => None,
+        }
+    }
+
+    /// What follows a section while the lease lasts.
+    fn next(&mut self, scene: &Scene<'_>, tenure: Tenure, effects: &mut Effects) {
+        while self.waiters.front().is_some_and(|front| scene.now >= front.end)
+            && let Some(late) = self.waiters.pop_front()
+        {
+            effects.wake.extend(late.refuse(Refusal::Busy { no_expiry: false }));
+        }
+        let Some(front) = self.waiters.front() else { return self.release(tenure, effects) };
+        match tenure.cohort.turn(scene.now) {
+            Turn::Next if tenure.suits(&front.settings, scene.now) => {
+                self.hand_over(scene, tenure, scene.now, effects);
+            }
+            Turn::Next | Turn::Pass => {
+                let began = Some(tenure.cohort.began());
+                let ask = Ask { began, ..Ask::anew(scene, Some(tenure.token)) };
+                self.ask(scene, ask, effects);
+            }
+            Turn::Free => {
+                let Tenure { token, expire, .. } = tenure;
+                effects.release = Some(Ended { token, expire });
+                let (token, due) = (scene.owners.next(), self.pace.standing_back(scene.now));
+                let registered = Registered { token, instead_of: None, expire, listed: false, due };
+                self.phase = Phase::Registered(registered);
+            }
+        }
+    }
+
+    /// Hands the lease to the first waiter, which counts as its holder from `acquired` on.
+    fn hand_over(
+        &mut self,
+        scene: &Scene<'_>,
+        mut tenure: Tenure,
+        acquired: Moment,
+        effects: &mut Effects,
+    ) {
+        let Some(fence) = tenure.numbers.take() else {
+            return self.ask(scene, Ask::anew(scene, Some(tenure.token)), effects);
+        };
+        let Some(waiter) = self.waiters.pop_front() else { return self.release(tenure, effects) };
+        tenure.cohort.handed_over();
+        let enclosing = waiter.enclosing.clone();
+        let lease = tenure.lease(scene, waiter.settings, enclosing, fence, acquired);
+        let by = scene.now.after(scene.polled_within(waiter.settings.expire));
+        effects.wake.extend(waiter.hand(Arc::clone(&lease)));
+        self.hold(Hold { tenure, lease, handed: Some((waiter, by)) });
+    }
+
+    fn hold(&mut self, hold: Hold) {
+        self.refusal = Some(Refusal::Busy { no_expiry: false });
+        self.phase = Phase::Holding(hold);
+    }
+
+    fn release(&mut self, tenure: Tenure, effects: &mut Effects) {
+        let Tenure { token, expire, .. } = tenure;
+        self.phase = Phase::Releasing(token.clone());
+        effects.release = Some(Ended { token, expire });
+    }
+
+    pub(crate) fn is_releasing(&self) -> bool {
+        matches!(self.phase, Phase::Releasing(_))
+    }
+
+    /// A release has come to its end. False if the lock was passed on meanwhile.
+    pub(crate) fn released(&mut self, token: &OwnerToken) -> bool {
+        let ended = matches!(&self.phase, Phase::Releasing(releasing) if releasing == token);
+        if ended {
+            self.phase = Phase::Idle;
+        }
+        ended
+    }
+
+    fn register(
+        &mut self,
+        scene: &Scene<'_>,
+        asking: Asking,
+        listed: bool,
+        due: Moment,
+        effects: &mut Effects,
+    ) {
+        let Asking { token, expire, granted, .. } = asking;
+        if granted && !self.waiters.is_empty() {
+            return self.ask(scene, Ask::again(token), effects);
+        }
+        let instead_of = None;
+        self.phase = Phase::Registered(Registered { token, instead_of, expire, listed, due });
+        if self.waiters.is_empty() {
+            self.stop_waiting(effects);
+        }
+    }
+
+    fn stop_waiting(&mut self, effects: &mut Effects) {
+        let Phase::Registered(registered) = mem::replace(&mut self.phase, Phase::Idle) else {
+            return;
+        };
+        let Registered { token, instead_of, expire, listed, .. } = registered;
+        let token = if listed { Some(token) } else { instead_of };
+        effects.release = token.map(|token| Ended { token, expire });
+    }
+
+    /// A grant was pushed.
+    pub(crate) fn granted(&mut self, scene: &Scene<'_>, token: OwnerToken, effects: &mut Effects) {
+        match &mut self.phase {
+            Phase::Registered(registered) if registered.token == token => {
+                self.ask(scene, Ask::again(token), effects);
+            }
+            Phase::Asking(asking) if asking.token == token => asking.granted = true,
+            Phase::Holding(hold) if hold.tenure.token == token => {}
+            // The release that is on its way hands it on.
+            Phase::Releasing(releasing) if *releasing == token => {}
+            _ => effects.release = Some(Ended { token, expire: scene.attempt }),
+        }
+    }
+
+    /// It was pushed that somebody else waits.
+    pub(crate) fn demanded(&mut self, scene: &Scene<'_>, token: OwnerToken, effects: &mut Effects) {
+        match &mut self.phase {
+            Phase::Holding(hold) if hold.tenure.token == token => {
+                hold.tenure.cohort.others = true;
+            }
+            Phase::Asking(asking)
+                if asking.token == token || asking.instead_of.as_ref() == Some(&token) =>
+            {
+                asking.others = true;
+            }
+            Phase::Releasing(releasing) if *releasing == token => {}
+            _ => effects.release = Some(Ended { token, expire: scene.attempt }),
+        }
+    }
+
+    /// Pushes may have been lost.
+    pub(crate) fn missed_pushes(&mut self, scene: &Scene<'_>) {
+        if let Phase::Registered(Registered { listed: true, due, .. }) = &mut self.phase {
+            *due = scene.now;
+        }
+    }
+
+    /// When [`look`](Self::look) has something to do.
+    pub(crate) fn due(&self, scene: &Scene<'_>) -> Option<Moment> {
+        match &self.phase {
+            Phase::Registered(registered) => Some(registered.due),
+            Phase::Holding(Hold { handed: Some((_, by)), .. }) => Some(*by),
+            Phase::Asking(Asking { asker: Some(_), since, expire, .. }) => {
+                Some(since.after(scene.polled_within(*expire)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn look(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
+        if self.due(scene).is_none_or(|due| scene.now < due) {
+            return;
+        }
+        match &mut self.phase {
+            Phase::Registered(Registered { token, instead_of, listed, .. }) => {
+                let (token, instead_of) = (token.clone(), instead_of.take());
+                let ask = Ask { instead_of, listed: *listed, ..Ask::again(token) };
+                self.ask(scene, ask, effects);
+            }
+            Phase::Holding(Hold { lease, handed, .. }) => {
+                if let Some((waiter, _)) = handed.take()
+                    && waiter.miss()
+                {
+                    let lease = Arc::clone(lease);
+                    let in_time = lease.release();
+                    self.end(scene, &lease, in_time, effects);
+                }
+            }
+            Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
+            Phase::Idle | Phase::Releasing(_) => {}
+        }
+    }
+
+    /// The manager ends.
+    pub(crate) fn close(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
+        self.refuse_all(&Refusal::ShutDown, effects);
+        match &mut self.phase {
+            Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
+            Phase::Registered(_) => self.stop_waiting(effects),
+            _ => {}
+        }
+    }
+
+    fn refuse_all(&mut self, refusal: &Refusal, effects: &mut Effects) {
+        for waiter in self.waiters.drain(..) {
+            effects.wake.extend(waiter.refuse(refusal.clone()));
+        }
+    }
+
+    /// Tells those whose time is over why there is no lock to be had.
+    fn refuse_late(&mut self, scene: &Scene<'_>, news: Option<Refusal>, effects: &mut Effects) {
+        self.refusal = news.or(self.refusal.take());
+        let Some(refusal) = &self.refusal else { return };
+        self.waiters.retain(|waiter| {
+            let late = waiter.patience <= scene.now;
+            if late {
+                effects.wake.extend(waiter.refuse(refusal.clone()));
+            }
+            !late
+        });
+        if self.waiters.is_empty() && matches!(self.phase, Phase::Registered(_)) {
+            self.stop_waiting(effects);
+        }
+    }
+
+    /// Asks through the future of the only waiter: no hop to another thread.
+    fn ask_directly(
+        &mut self,
+        scene: &Scene<'_>,
+        instead_of: Option<OwnerToken>,
+        waiter: &Arc<Waiter>,
+        effects: &mut Effects,
+    ) {
+        self.refusal = None;
+        let asker = Some(Arc::clone(waiter));
+        self.ask(scene, Ask { asker, ..Ask::anew(scene, instead_of) }, effects);
+    }
+
+    fn ask(&mut self, scene: &Scene<'_>, ask: Ask, effects: &mut Effects) {
+        let Ask { token, instead_of, began, listed, again, asker } = ask;
+        let expire = self.waiters.front().map_or(MIN_EXPIRE, |leader| leader.settings.expire);
+        effects.ask = Some(Question {
+            key: scene.key.clone(),
+            token: token.clone(),
+            instead_of: instead_of.clone(),
+            expire,
+            block: self.waiters.len().clamp(1, LARGEST_BLOCK) as u32,
+            wait: self.waiters.iter().any(|waiter| waiter.patience > scene.now),
+        });
+        effects.asker.clone_from(&asker);
+        self.phase = Phase::Asking(Asking {
+            token,
+            instead_of,
+            expire,
+            since: scene.now,
+            began,
+            listed,
+            granted: false,
+            others: false,
+            again,
+            asker,
+        });
+    }
+}
+
+/// How a question is asked.
+struct Ask {
+    token: OwnerToken,
+    instead_of: Option<OwnerToken>,
+    began: Option<Moment>,
+    listed: bool,
+    again: bool,
+    asker: Option<Arc<Waiter>>,
+}
+
+impl Ask {
+    /// Under a token that is known to the server.
+    fn again(token: OwnerToken) -> Self {
+        Self { token, instead_of: None, began: None, listed: true, again: false, asker: None }
+    }
+
+    /// Under a new token.
+    fn anew(scene: &Scene<'_>, instead_of: Option<OwnerToken>) -> Self {
+        Self { instead_of, listed: false, ..Self::again(scene.owners.next()) }
+    }
+}
+
+impl Asking {
+    fn take_over(&mut self, scene: &Scene<'_>) -> Option<TakeOver> {
+        let waiter = self.asker.take()?;
+        let overdue = self.since.after(scene.attempt(self.expire));
+        Some(TakeOver { waiter, token: self.token.clone(), overdue })
+    }
+}
+
+impl Tenure {
+    /// Whether what is left suits a waiter. More than it asks for would keep the lock from others
+    /// for longer, if it crashes. Less is made up for by the renewal, which begins at once; so
+    /// without one nearly all must be left.
+    fn suits(&self, settings: &Settings, now: Moment) -> bool {
+        let asked = now.until(valid_until(now, settings.expire));
+        let least = if settings.renew { asked / 2 } else { asked / 10 * 9 };
+        let left = now.until(self.valid_until);
+        !self.numbers.is_empty() && left >= least && left <= settings.expire
+    }
+
+    fn lease(
+        &self,
+        scene: &Scene<'_>,
+        settings: Settings,
+        enclosing: Option<Arc<Lease>>,
+        fence: FencingToken,
+        acquired: Moment,
+    ) -> Arc<Lease> {
+        Arc::new(Lease::new(Grant {
+            key: scene.key.clone(),
+            owner: self.token.clone(),
+            fence,
+            settings,
+            acquired,
+            deadline: self.valid_until,
+            manager: scene.manager,
+            enclosing,
+        }))
+    }
+}
+
+impl Scene<'_> {
+    /// The longest time that a request for such a lease may take. An answer that took longer than
+    /// half of the lease is hardly worth having.
+    pub(crate) fn attempt(&self, expire: Duration) -> Duration {
+        self.attempt.min(expire / 2)
+    }
+
+    fn polled_within(&self, expire: Duration) -> Duration {
+        POLLED_WITHIN.min(expire / 10).min(self.attempt)
+    }
+}

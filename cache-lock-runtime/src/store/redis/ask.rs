@@ -1,0 +1,166 @@
+//! A question for a lock, with what becomes of it if its answer is not seen.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use redis::Value;
+use tokio::runtime::Handle;
+
+use super::{
+    ATTEMPTS_IN_FLIGHT, FENCE_TTL_MS, Inner, RELEASE_PAUSE, RedisStore, WAITING_TTL_MS, claim,
+    failure::Failure, link::Link, milliseconds, unexpected,
+};
+use crate::{
+    clock::Moment,
+    fence::Numbers,
+    key::LockKey,
+    owner::OwnerToken,
+    store::{Failed, Fate, Question, Released, Reply},
+};
+
+impl RedisStore {
+    pub(crate) async fn ask(
+        &self,
+        question: Question,
+        runtime: Option<Handle>,
+    ) -> Result<Reply, Failed> {
+        let link = match self.link_of(runtime.as_ref()).await {
+            Ok(link) => link,
+            Err(error) => return Err(Failed { error, fate: Fate::Refused }),
+        };
+        let listed = question.wait && self.inner.links.are_heard();
+        let sent_at = Moment::now();
+        let mut open = Open { store: self, link, question: &question, sent_at, answered: false };
+        let answer = open.send(listed).await;
+        // Of a refused one it is known that it was not carried out.
+        open.answered = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
+        match answer {
+            Ok(value) => read(&value, listed, sent_at)
+                .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused }),
+            Err(failure) => {
+                let fate = match failure {
+                    Failure::Refused(_) => Fate::Refused,
+                    Failure::Overdue(_) => Fate::Unanswered,
+                    Failure::Closed(_) => Fate::Broken,
+                };
+                Err(Failed { error: failure.into_error(), fate })
+            }
+        }
+    }
+
+    /// Takes back a request that went over `link` and was not answered.
+    ///
+    /// Behind it on the same connection a release is sure to find what it took. If that connection
+    /// does not answer, another one is asked as well, which helps if the request was carried out
+    /// already. If it is over, what was sent over it may still arrive, so the release is repeated;
+    /// the end of the lease is the floor.
+    fn forget(&self, link: Arc<Link>, key: LockKey, token: OwnerToken, expire: Duration) {
+        let store = self.clone();
+        self.inner.driver.spawn(async move {
+            let attempt = store.inner.attempt;
+            let until =
+                Moment::now().after(expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
+            let (waiting, text) = (key.waiting_key(), token.to_string());
+            let script = &store.inner.scripts.release;
+            let keys = [key.as_str(), &waiting];
+            let arguments = [&*text, &claim(expire)];
+            let mut behind = pin!(store.run_over(&link, script, &keys, &arguments, until));
+            let soon = Moment::now().after(attempt);
+            let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
+                Some(answer) => answer,
+                None => {
+                    store.release_until(&key, &token, expire, until).await;
+                    behind.await
+                }
+            };
+            if answer.is_err() {
+                store.release_stray(&key, &token, expire, until).await;
+            }
+            tracing::debug!(%key, "unanswered request taken back");
+        });
+    }
+
+    /// Releases what a request takes that may still be on its way, but for no longer than `until`.
+    async fn release_stray(
+        &self,
+        key: &LockKey,
+        token: &OwnerToken,
+        expire: Duration,
+        until: Moment,
+    ) {
+        let Inner { driver, attempt, .. } = &*self.inner;
+        let mut pause = RELEASE_PAUSE;
+        while Moment::now() < until {
+            let give_up = Moment::now().after(*attempt);
+            let released = self.release(key, token, expire, give_up).await;
+            if matches!(released, Ok(Released::Released)) {
+                return;
+            }
+            driver.sleep_until(Moment::now().after(pause).min(until)).await;
+            pause *= 2;
+        }
+    }
+}
+
+/// A question that is out. Its tokens are asked under over one connection at a time: an earlier
+/// request over another one may still be on its way, even if that connection has broken, and could
+/// take the lock at any later time, also when nobody wants it any more. So where the answer is not
+/// seen, the tokens are over, and what they may take is taken back.
+struct Open<'a> {
+    store: &'a RedisStore,
+    link: Arc<Link>,
+    question: &'a Question,
+    sent_at: Moment,
+    answered: bool,
+}
+
+impl Open<'_> {
+    async fn send(&self, listed: bool) -> Result<Value, Failure> {
+        let Question { key, token, instead_of, expire, block, .. } = self.question;
+        let (fence, waiting) = (key.fence_key(), key.waiting_key());
+        let (token, lease, block) = (token.to_string(), milliseconds(*expire), block.to_string());
+        let life = if listed { WAITING_TTL_MS } else { "0" };
+        let keys = [key.as_str(), &fence, &waiting];
+        let scripts = &self.store.inner.scripts;
+        let arguments = [&*token, &lease, FENCE_TTL_MS, &block, life];
+        match instead_of {
+            None => self.store.send_over(&self.link, &scripts.acquire, &keys, &arguments).await,
+            Some(old) => {
+                let [token, lease, keep, block, life] = arguments;
+                let (old, claim) = (old.to_string(), claim(*expire));
+                let arguments = [token, lease, keep, block, life, &*old, &claim];
+                self.store.send_over(&self.link, &scripts.pass, &keys, &arguments).await
+            }
+        }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let Question { key, token, instead_of, expire, .. } = self.question;
+        if self.sent_at.after(self.store.inner.attempt) <= Moment::now() {
+            drop(self.store.overdue(&self.link));
+        }
+        for token in [Some(token), instead_of.as_ref()].into_iter().flatten() {
+            self.store.forget(Arc::clone(&self.link), key.clone(), token.clone(), *expire);
+        }
+    }
+}
+
+fn read(value: &Value, listed: bool, sent_at: Moment) -> Option<Reply> {
+    let Value::Array(reply) = value else { return None };
+    match reply[..] {
+        [Value::Int(1), Value::Int(low), Value::Int(high), Value::Int(others)] => {
+            Some(Reply::Got { numbers: Numbers::new(low, high), sent_at, others: others > 0 })
+        }
+        [Value::Int(0), Value::Int(remaining), Value::Int(ours)] => Some(Reply::Busy {
+            remaining: u64::try_from(remaining).ok().map(Duration::from_millis),
+            ours: ours == 1,
+            listed,
+        }),
+        [Value::Int(2)] => Some(Reply::Free { listed }),
+        _ => None,
+    }
+}
