@@ -217,10 +217,10 @@ impl LockGuard {
         std::future::poll_fn(|context| scope::poll_in(&self.lease, body.as_mut(), context)).await
     }
 
-    /// Releases as the manager is set to, after a body has ended. The outcome of the release never
+    /// Releases as the options or the manager say, after a body has ended. The outcome of the release never
     /// takes the place of the body's.
     pub(crate) async fn finish(self) {
-        if !self.manager.background_release {
+        if !self.lease.settings.background_release {
             // Failures are logged, and tried again in the background.
             let _ = self.release().await;
         }

@@ -64,7 +64,6 @@ pub(crate) struct Inner {
     pub(crate) renewer: Arc<Renewer>,
     pub(crate) owners: Arc<Owners>,
     pub(crate) defaults: Defaults,
-    pub(crate) background_release: bool,
     attempt_timeout: Duration,
     closed: AtomicBool,
 }
@@ -456,8 +455,11 @@ impl LockManagerBuilder {
             driver,
             renewer,
             owners,
-            defaults: Defaults { timeout: self.timeout, expire: self.expire },
-            background_release: self.background_release,
+            defaults: Defaults {
+                timeout: self.timeout,
+                expire: self.expire,
+                background_release: self.background_release,
+            },
             attempt_timeout,
             closed: AtomicBool::new(false),
         };
