@@ -1,7 +1,10 @@
 async fn count(page: u64) -> Result<u64, Error> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new("view").text(":").value(&page, "");
+        let key = ::cache_lock::private::KeyBuilder::new("view")
+            .text(":")
+            .value(&page, "")
+            .finish();
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .on_lost(::cache_lock::OnLost::Finish)
