@@ -5,6 +5,7 @@
 mod fleet;
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -12,10 +13,12 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{LockError, LockGuard, LockManager, LockManagerBuilder, LockOptions, OnLost};
-use test_support::{RedisServer, wait_until};
+use cache_lock::{
+    LockError, LockGuard, LockManager, LockManagerBuilder, LockOptions, OnLost, cache_lock,
+};
+use test_support::{Direction, Fault, Proxy, RedisServer, wait_until};
 
-use crate::fleet::{Fleet, PATIENT, SHORT_LEASE, guarded, loss, on_both_stores};
+use crate::fleet::{Fleet, PATIENT, SHORT_LEASE, guarded, loss, on_both_stores, records};
 
 on_both_stores!(
     the_value_of_a_body_that_was_late_is_returned,
@@ -72,6 +75,88 @@ async fn a_release_that_fails_leaves_the_outcome_alone() {
                 let panic = panic.expect_err("it goes on to the caller").into_panic();
                 assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
             }
+        }
+    })
+    .await;
+}
+
+/// A server behind a proxy, and a manager that waits a minute for an answer.
+struct Distant {
+    server: RedisServer,
+    proxy: Proxy,
+    locks: LockManager,
+    body_ran: AtomicBool,
+}
+
+impl Distant {
+    async fn new(builder: LockManagerBuilder) -> Self {
+        let server = RedisServer::start();
+        let proxy = Proxy::start(server.port());
+        let url = server.url_through(proxy.port());
+        let locks = builder.attempt_timeout(Duration::from_secs(60)).connect(&url).await;
+        let locks = locks.expect("the server is there");
+        // So that the server knows the scripts, and one request is all that a release takes.
+        locks.acquire("warm", &PATIENT).await.expect("free").release().await.expect("an answer");
+        Self { server, proxy, locks, body_ran: AtomicBool::new(false) }
+    }
+
+    /// The body: from now on the server's answers are held back.
+    fn hold_answers(&self) {
+        self.proxy.set(Direction::Replies, Fault::Hold);
+        self.body_ran.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a call is still under way when the server has released its lock and the answer is
+    /// held back; then lets it go on to its end.
+    async fn is_waited_for(&self, call: impl Future<Output = Result<(), LockError>>) -> bool {
+        let mut call = pin!(call);
+        let mut outcome = None;
+        while outcome.is_none()
+            && !(self.body_ran.load(Ordering::SeqCst) && records(&self.server) == 0)
+        {
+            outcome = tokio::time::timeout(Duration::from_millis(1), &mut call).await.ok();
+        }
+        self.proxy.pass();
+        let waited = outcome.is_none();
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => call.await,
+        };
+        outcome.expect("the body ran");
+        wait_until("it is released", || records(&self.server) == 0);
+        waited
+    }
+}
+
+#[cache_lock(prefix = "job", expire = "1h", with = distant.locks, release = "background")]
+async fn released_in_the_background(distant: &Distant) -> Result<(), LockError> {
+    distant.hold_answers();
+    Ok(())
+}
+
+#[cache_lock(prefix = "job", expire = "1h", with = distant.locks, release = "wait")]
+async fn released_before_the_return(distant: &Distant) -> Result<(), LockError> {
+    distant.hold_answers();
+    Ok(())
+}
+
+#[cache_lock(prefix = "job", expire = "1h", with = distant.locks)]
+async fn released_as_the_manager_says(distant: &Distant) -> Result<(), LockError> {
+    distant.hold_answers();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_is_waited_for_or_not_as_the_lock_or_its_manager_says() {
+    guarded(async {
+        for background in [false, true] {
+            let distant = || Distant::new(LockManager::builder().background_release(background));
+            let d = distant().await;
+            assert!(!d.is_waited_for(released_in_the_background(&d)).await);
+            let d = distant().await;
+            assert!(d.is_waited_for(released_before_the_return(&d)).await);
+            let d = distant().await;
+            assert_eq!(d.is_waited_for(released_as_the_manager_says(&d)).await, !background);
         }
     })
     .await;

@@ -233,8 +233,8 @@ async fn a_server_that_is_out_of_memory() {
     assert_backend(&error, BackendErrorKind::OutOfMemory);
     assert!(error.is_retryable());
     assert_eq!(server.cli(&["EXISTS", "room", "room:{room}:fence"]), "0");
-    let contended = guarded(locks.acquire("held", &ONCE)).await.expect_err("it is held or full");
-    assert_backend(&contended, BackendErrorKind::OutOfMemory);
+    let contended = guarded(locks.acquire("held", &ONCE)).await.expect_err("it is held");
+    assert!(contended.is_contended(), "it is ours, whatever the server says: {contended}");
     guarded(held.extend(Duration::from_secs(60))).await.expect("that takes no memory");
     assert_eq!(guarded(held.release()).await.ok(), Some(Released::Released));
     server.cli(&["CONFIG", "SET", "maxmemory", "0"]);

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Every argument, with how it is written. In the order of the documentation.
-const ARGUMENTS: [(&str, &str); 13] = [
+const ARGUMENTS: [(&str, &str); 14] = [
     ("prefix", "prefix = \"orders\""),
     ("key", "key = \"{id}\""),
     ("timeout", "timeout = \"2s\""),
@@ -28,13 +28,14 @@ const ARGUMENTS: [(&str, &str); 13] = [
     ("or_else", "or_else = on_lock_error"),
     ("skip_if_locked", "skip_if_locked"),
     ("on_lost", "on_lost = \"finish\""),
+    ("release", "release = \"background\""),
     ("when", "when = amount > 0"),
     ("with", "with = self.locks"),
     ("crate", "crate = cache_lock"),
 ];
 
 /// What other lock libraries call an argument, where the spelling alone does not give it away.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     ("lockedPrefix", "prefix"),
     ("namespace", "prefix"),
     ("expireTime", "expire"),
@@ -43,6 +44,7 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("wait", "timeout"),
     ("waitTime", "timeout"),
     ("manager", "with"),
+    ("background_release", "release"),
 ];
 
 const EXPIRE_MIN: u64 = 100;
@@ -60,6 +62,7 @@ pub(crate) struct Args {
     pub(crate) or_else: Option<OrElse>,
     pub(crate) skip_if_locked: Option<Span>,
     pub(crate) on_lost: Option<OnLost>,
+    pub(crate) release: Option<Release>,
     pub(crate) when: Option<Expr>,
     pub(crate) with: Option<Expr>,
     pub(crate) krate: Option<Path>,
@@ -92,6 +95,13 @@ pub(crate) enum OrElse {
 pub(crate) enum OnLost {
     Cancel,
     Finish,
+}
+
+/// Whether the caller waits for the reply to the release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Release {
+    Background,
+    Wait,
 }
 
 impl Args {
@@ -170,7 +180,14 @@ impl Args {
             "renew" => self.renew = Some(boolean(input)?),
             "bind" => self.bind = Some(binding(input)?),
             "or_else" => self.or_else = Some(or_else(input)?),
-            "on_lost" => self.on_lost = Some(on_lost(input)?),
+            "on_lost" => {
+                let choices = [("cancel", OnLost::Cancel), ("finish", OnLost::Finish)];
+                self.on_lost = Some(choice(known, input, choices)?);
+            }
+            "release" => {
+                let choices = [("background", Release::Background), ("wait", Release::Wait)];
+                self.release = Some(choice(known, input, choices)?);
+            }
             "when" => {
                 self.when = Some(expression(
                     input,
@@ -404,25 +421,21 @@ fn binding(input: ParseStream<'_>) -> syn::Result<Ident> {
     })
 }
 
-fn on_lost(input: ParseStream<'_>) -> syn::Result<OnLost> {
-    let literal: LitStr = input
-        .parse()
-        .map_err(|error| syn::Error::new(error.span(), "expected \"cancel\" or \"finish\""))?;
+/// One of two words.
+fn choice<T>(name: &str, input: ParseStream<'_>, choices: [(&str, T); 2]) -> syn::Result<T> {
+    let words = [choices[0].0, choices[1].0];
+    let expected = format!("expected {:?} or {:?}", words[0], words[1]);
+    let literal: LitStr =
+        input.parse().map_err(|error| syn::Error::new(error.span(), &expected))?;
     let text = literal.value();
-    match text.as_str() {
-        "cancel" => Ok(OnLost::Cancel),
-        "finish" => Ok(OnLost::Finish),
-        _ => {
-            let help = match suggest::nearest(&text, ["cancel", "finish"]) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => "expected \"cancel\" or \"finish\"".to_owned(),
-            };
-            Err(syn::Error::new(
-                literal.span(),
-                format!("unknown `on_lost` value {text:?}; {help}"),
-            ))
-        }
+    if let Some((_, choice)) = choices.into_iter().find(|(word, _)| *word == text) {
+        return Ok(choice);
     }
+    let help = match suggest::nearest(&text, words) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => expected,
+    };
+    Err(syn::Error::new(literal.span(), format!("unknown `{name}` value {text:?}; {help}")))
 }
 
 fn or_else(input: ParseStream<'_>) -> syn::Result<OrElse> {

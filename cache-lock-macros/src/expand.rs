@@ -155,7 +155,7 @@ impl Expansion<'_> {
 
     fn lock_key(&self) -> TokenStream {
         let site = Span::mixed_site();
-        let home = self.home.at(site);
+        let private = self.home.private(site);
         let prefix = match &self.args.prefix {
             Some(Prefix::Literal(literal)) => literal.to_token_stream(),
             Some(Prefix::Const(path)) => options::prefix(path, self.home),
@@ -172,7 +172,7 @@ impl Expansion<'_> {
                 quote_spanned!(site=> .value(#value, #following))
             }
         });
-        quote_spanned!(site=> #home::LockKey::new(#prefix) #(#parts)*)
+        quote_spanned!(site=> #private::KeyBuilder::new(#prefix) #(#parts)* .finish())
     }
 
     /// What the body sees as the guard.

@@ -2,10 +2,10 @@
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens as _, quote_spanned};
-use syn::{ExprPath, spanned::Spanned as _};
+use syn::{ExprPath, LitBool, spanned::Spanned as _};
 
 use crate::{
-    args::{Args, OnLost, Time},
+    args::{Args, OnLost, Release, Time},
     home::Home,
 };
 
@@ -36,6 +36,10 @@ pub(crate) fn options(args: &Args, home: &Home) -> TokenStream {
         };
         let variant = Ident::new(variant, site);
         set("on_lost", quote_spanned!(site=> #home_path::OnLost::#variant));
+    }
+    if let Some(release) = args.release {
+        let background = LitBool::new(release == Release::Background, site);
+        set("background_release", background.to_token_stream());
     }
     let options = quote_spanned!(site=> #home_path::LockOptions::new() #setters);
     // Either way a constant, which takes no room in the future.

@@ -1,4 +1,4 @@
-//! What the attribute makes of ten typical functions, as code that somebody could have written.
+//! What the attribute makes of typical functions, as code that somebody could have written.
 //!
 //! `snapshots/NAME.rs` is what the user writes, `snapshots/NAME.expanded.rs` what comes out.
 //! `CACHE_LOCK_BLESS=1 cargo test -p cache-lock-macros` writes the latter anew.
@@ -79,4 +79,5 @@ snapshots! {
     skip_if_locked
     constants
     boxed
+    background_release
 }

@@ -6,7 +6,7 @@ use tracing::{Instrument as _, field::Empty};
 
 use crate::{
     clock::Moment,
-    error::LockError,
+    error::{BackendError, BackendErrorKind, LockError},
     guard::LockGuard,
     key::LockKey,
     lease::Lease,
@@ -101,7 +101,12 @@ async fn wait_in_line(
             Outcome::Handed(lease) => lease,
             Outcome::Refused(refusal) => return Err(refusal),
             // It was not polled for a while, and is now. It waits on at the end of the line.
-            Outcome::Missed => continue,
+            Outcome::Missed if Moment::now() < end => continue,
+            Outcome::Missed => {
+                let message = "the lock was granted, and passed on since the caller did not run";
+                let error = BackendError::new(BackendErrorKind::Timeout, message);
+                return Err(Refusal::Backend(error));
+            }
         };
         // Also the clock is looked at once more: the process may have been stopped.
         if manager.is_closed() || !lease.is_valid(Moment::now()) {

@@ -244,10 +244,10 @@ impl LockGuard {
         std::future::poll_fn(|context| scope::poll_in(&self.lease, body.as_mut(), context)).await
     }
 
-    /// Releases as the manager is set to, after a body has ended, as far as that goes without
+    /// Releases as the options or the manager say, after a body has ended, as far as that goes without
     /// waiting. Returns the guard if it has to be [released](Self::finish).
     pub(crate) fn finish_at_once(mut self) -> Option<Self> {
-        let background = self.manager.background_release;
+        let background = self.lease.settings.background_release;
         if !background && !self.manager.queues.ends_at_once(&self.lease) {
             return Some(self);
         }

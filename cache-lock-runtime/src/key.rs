@@ -2,6 +2,9 @@
 
 use std::{borrow::Cow, fmt, fmt::Write as _, rc::Rc, sync::Arc};
 
+mod builder;
+
+pub use self::builder::KeyBuilder;
 use crate::error::KeyProblem;
 
 /// The longest key that is accepted, in bytes.
@@ -28,7 +31,8 @@ pub(crate) const MAX_LEN: usize = 1024;
 /// [`LockError::InvalidKey`](crate::LockError::InvalidKey).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockKey {
-    text: String,
+    /// Shared by all clones, since a key is held in several places while its lock is.
+    text: Arc<str>,
 }
 
 impl LockKey {
@@ -36,32 +40,13 @@ impl LockKey {
     /// different prefixes are only as different as you make the prefixes.
     #[must_use]
     pub fn new(prefix: impl Into<String>) -> Self {
-        Self { text: prefix.into() }
+        Self { text: prefix.into().into() }
     }
 
     /// Adds `:` and the part, percent-escaped.
     #[must_use]
     pub fn part(self, part: impl LockKeyPart) -> Self {
-        self.text(":").value(&part, "")
-    }
-
-    /// Adds text of a template, as it is. For expansions of the attribute.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn text(mut self, text: &str) -> Self {
-        self.text.push_str(text);
-        self
-    }
-
-    /// Adds the value of a placeholder, before which and after which other values may stand.
-    /// `following` is the template's text right behind the placeholder; its first character is
-    /// escaped in the value, so that the value's end can be told. For expansions of the attribute.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn value<T: LockKeyPart + ?Sized>(mut self, value: &T, following: &str) -> Self {
-        let mut out = PartWriter::new(&mut self.text, following.chars().next());
-        value.write_part(&mut out);
-        self
+        KeyBuilder::new(&self.text).text(":").value(&part, "").finish()
     }
 
     /// The whole key, as it is named in Redis.
@@ -146,7 +131,7 @@ impl fmt::Debug for LockKey {
 
 impl From<&str> for LockKey {
     fn from(prefix: &str) -> Self {
-        Self::new(prefix)
+        Self { text: prefix.into() }
     }
 }
 
@@ -198,13 +183,13 @@ pub trait LockKeyPart {
 /// Escaped are `%`, `:`, `{`, `}`, control characters, and the character that ends the part in its
 /// template: each of their UTF-8 bytes becomes `%` and two hexadecimal digits.
 pub struct PartWriter<'a> {
-    key: &'a mut String,
+    key: &'a mut KeyBuilder,
     end: Option<char>,
     escape: char,
 }
 
 impl<'a> PartWriter<'a> {
-    fn new(key: &'a mut String, end: Option<char>) -> Self {
+    fn new(key: &'a mut KeyBuilder, end: Option<char>) -> Self {
         // Where the part ends at a `%`, that sign cannot begin an escape as well.
         let escape = if end == Some('%') { '~' } else { '%' };
         Self { key, end, escape }
@@ -212,18 +197,21 @@ impl<'a> PartWriter<'a> {
 
     /// Adds text to the part.
     pub fn push_str(&mut self, text: &str) {
-        for c in text.chars() {
-            let special = matches!(c, '%' | ':' | '{' | '}') || c == self.escape;
-            if special || c.is_control() || Some(c) == self.end {
-                self.push_escaped(c);
-            } else {
-                self.key.push(c);
-            }
+        let (escape, end) = (self.escape, self.end);
+        let is_special = |c: char| {
+            matches!(c, '%' | ':' | '{' | '}') || c == escape || c.is_control() || Some(c) == end
+        };
+        let mut rest = 0;
+        for (at, special) in text.match_indices(is_special) {
+            self.key.push_str(&text[rest..at]);
+            self.push_escaped(special);
+            rest = at + special.len();
         }
+        self.key.push_str(&text[rest..]);
     }
 
-    fn push_escaped(&mut self, c: char) {
-        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+    fn push_escaped(&mut self, special: &str) {
+        for byte in special.bytes() {
             self.key.push(self.escape);
             for digit in [byte >> 4, byte & 0xf] {
                 self.key.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
@@ -358,8 +346,9 @@ mod tests {
             let mut seen = std::collections::HashMap::new();
             for a in values {
                 for b in values {
-                    let key = key("p").text(":").value(a, separator).text(separator).value(b, "");
-                    let clash = seen.insert(key.text.clone(), (a, b));
+                    let mut key = KeyBuilder::new("p:");
+                    let key = key.value(a, separator).text(separator).value(b, "").finish();
+                    let clash = seen.insert(key.clone(), (a, b));
                     assert_eq!(clash, None, "{:?} with {separator:?}: {:?}", (a, b), key);
                 }
             }
@@ -369,8 +358,9 @@ mod tests {
     #[test]
     fn the_template_and_the_parts_agree() {
         for (a, b) in [("a", "b"), ("a:b", "%"), ("", "{}")] {
-            let template = key("p").text(":").value(a, ":").text(":").value(b, "");
-            assert_eq!(template, key("p").part(a).part(b));
+            let mut template = KeyBuilder::new("p");
+            let template = template.text(":").value(a, ":").text(":").value(b, "");
+            assert_eq!(template.finish(), key("p").part(a).part(b));
         }
     }
 

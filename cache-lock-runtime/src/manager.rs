@@ -65,7 +65,6 @@ pub(crate) struct Inner {
     pub(crate) queues: Arc<Queues>,
     pub(crate) renewer: Arc<Renewer>,
     pub(crate) defaults: Defaults,
-    pub(crate) background_release: bool,
     attempt_timeout: Duration,
     /// What the store tells unasked, until the thread reads it.
     inbox: Mutex<Option<Inbox>>,
@@ -500,8 +499,11 @@ impl LockManagerBuilder {
             queues,
             renewer: Arc::new(renewer),
             inbox: Mutex::new(inbox),
-            defaults: Defaults { timeout: self.timeout, expire: self.expire },
-            background_release: self.background_release,
+            defaults: Defaults {
+                timeout: self.timeout,
+                expire: self.expire,
+                background_release: self.background_release,
+            },
             attempt_timeout,
             closed: AtomicBool::new(false),
         };

@@ -9,9 +9,10 @@ pub(crate) const MIN_EXPIRE: Duration = Duration::from_millis(100);
 /// The longest lease. A longer one is a record that somebody has to remove by hand.
 pub(crate) const MAX_EXPIRE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How one lock is waited for, held and lost.
+/// How one lock is waited for, held, lost and released.
 ///
-/// Times that are left out are the manager's (2 s and 10 s, unless it was built with others).
+/// Times that are left out are the manager's (2 s and 10 s, unless it was built with others), and
+/// so is what becomes of the release.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,12 +34,20 @@ pub struct LockOptions {
     renew: bool,
     max_hold: Option<Duration>,
     on_lost: OnLost,
+    background_release: Option<bool>,
 }
 
 impl LockOptions {
-    /// The manager's times, with renewal, and [`OnLost::Cancel`].
+    /// The manager's times and way of release, with renewal, and [`OnLost::Cancel`].
     pub const fn new() -> Self {
-        Self { timeout: None, expire: None, renew: true, max_hold: None, on_lost: OnLost::Cancel }
+        Self {
+            timeout: None,
+            expire: None,
+            renew: true,
+            max_hold: None,
+            on_lost: OnLost::Cancel,
+            background_release: None,
+        }
     }
 
     /// How long to wait while somebody else holds the lock. Zero tries once.
@@ -76,7 +85,17 @@ impl LockOptions {
         self
     }
 
-    /// Fills in the manager's times, and checks all.
+    /// Whether the attribute and [`LockManager::run`](crate::LockManager::run) return without
+    /// waiting for the answer to the release, as
+    /// [`LockManagerBuilder::background_release`](crate::LockManagerBuilder::background_release)
+    /// has it for all locks of a manager. A failure is logged then, and tried again. Who holds a
+    /// guard drops it or releases it.
+    pub const fn background_release(mut self, background_release: bool) -> Self {
+        self.background_release = Some(background_release);
+        self
+    }
+
+    /// Fills in the manager's settings, and checks all.
     pub(crate) fn resolve(&self, defaults: &Defaults) -> Result<Settings, LockError> {
         let settings = Settings {
             timeout: self.timeout.unwrap_or(defaults.timeout),
@@ -84,6 +103,7 @@ impl LockOptions {
             renew: self.renew,
             max_hold: self.max_hold,
             on_lost: self.on_lost,
+            background_release: self.background_release.unwrap_or(defaults.background_release),
         };
         check_lease("expire", settings.expire)?;
         if let Some(max_hold) = settings.max_hold {
@@ -129,11 +149,12 @@ pub enum OnLost {
     Finish,
 }
 
-/// The times of a manager.
+/// What a manager says where the options do not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     pub(crate) timeout: Duration,
     pub(crate) expire: Duration,
+    pub(crate) background_release: bool,
 }
 
 /// Options that are complete and checked.
@@ -144,14 +165,18 @@ pub(crate) struct Settings {
     pub(crate) renew: bool,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) on_lost: OnLost,
+    pub(crate) background_release: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const DEFAULTS: Defaults =
-        Defaults { timeout: Duration::from_secs(2), expire: Duration::from_secs(10) };
+    const DEFAULTS: Defaults = Defaults {
+        timeout: Duration::from_secs(2),
+        expire: Duration::from_secs(10),
+        background_release: false,
+    };
 
     fn refusal(options: LockOptions) -> Option<String> {
         options.resolve(&DEFAULTS).err().map(|error| error.to_string())

@@ -11,6 +11,7 @@ mod check;
 mod report;
 
 pub use self::{check::*, report::*};
+pub use crate::key::KeyBuilder;
 
 /// The manager of the scope, else the installed one.
 ///

@@ -1,4 +1,4 @@
-use super::{Args, Errors, OnLost, OrElse, Prefix, Time};
+use super::{Args, Errors, OnLost, OrElse, Prefix, Release, Time};
 
 fn read(text: &str) -> (Args, Vec<String>) {
     let mut errors = Errors::default();
@@ -11,7 +11,7 @@ fn every_argument_is_read() {
     let (args, errors) = read(
         r#"prefix = "room", key = "{id}", timeout = "2s", expire = 10_000, renew = true,
            max_hold = "1m", bind = lock, or_else = |e| Err(e.into()), skip_if_locked,
-           on_lost = "finish", when = id > 3, with = self.locks, crate = a::b,"#,
+           on_lost = "finish", release = "wait", when = id > 3, with = self.locks, crate = a::b,"#,
     );
     assert_eq!(errors, [""; 0]);
     assert!(matches!(args.prefix, Some(Prefix::Literal(text)) if text.value() == "room"));
@@ -24,6 +24,7 @@ fn every_argument_is_read() {
     assert!(matches!(args.or_else, Some(OrElse::Closure(_))));
     assert!(args.skip_if_locked.is_some());
     assert_eq!(args.on_lost, Some(OnLost::Finish));
+    assert_eq!(args.release, Some(Release::Wait));
     assert!(args.when.is_some() && args.with.is_some() && args.krate.is_some());
 }
 

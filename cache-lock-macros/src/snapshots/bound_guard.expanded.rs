@@ -1,7 +1,10 @@
 async fn sell(item_id: u64) -> Result<(), SaleError> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new("item").text(":").value(&item_id, "");
+        let key = ::cache_lock::private::KeyBuilder::new("item")
+            .text(":")
+            .value(&item_id, "")
+            .finish();
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .renew(false)

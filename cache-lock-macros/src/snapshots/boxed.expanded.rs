@@ -30,13 +30,14 @@ impl Store for Postgres {
                     __arg1
                 };
                 let amount = amount;
-                let key = ::cache_lock::LockKey::new("row")
+                let key = ::cache_lock::private::KeyBuilder::new("row")
                     .text(":")
                     .value(&__self.table, ":")
                     .text(":")
                     .value(&id, ":")
                     .text(":")
-                    .value(&key, "");
+                    .value(&key, "")
+                    .finish();
                 let options = &const { ::cache_lock::LockOptions::new() };
                 guard = match ::cache_lock::private::acquire(
                         ::cache_lock::private::manager(),

@@ -3,7 +3,10 @@ async fn restock(item_id: u64, amount: u32) -> Result<(), SaleError> {
     let outcome = {
         let enabled: ::core::primitive::bool = amount > 0;
         guard = if enabled {
-            let key = ::cache_lock::LockKey::new("item").text(":").value(&item_id, "");
+            let key = ::cache_lock::private::KeyBuilder::new("item")
+                .text(":")
+                .value(&item_id, "")
+                .finish();
             let options = &const { ::cache_lock::LockOptions::new() };
             match ::cache_lock::private::acquire(
                     ::cache_lock::private::manager(),

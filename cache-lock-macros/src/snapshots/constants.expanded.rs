@@ -1,14 +1,15 @@
 async fn check<T: Check>(id: &T) -> Result<(), Error> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new({
+        let key = ::cache_lock::private::KeyBuilder::new({
                 const __PREFIX: &str = ::cache_lock::private::check_prefix(
                     names::ORDERS,
                 );
                 __PREFIX
             })
             .text(":")
-            .value(&id, "");
+            .value(&id, "")
+            .finish();
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .timeout(WAIT)

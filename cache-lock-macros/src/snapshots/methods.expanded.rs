@@ -2,11 +2,12 @@ impl Shop {
     async fn take(&self, item: u64, amount: u32) -> Result<u32, Error> {
         let guard;
         let outcome = {
-            let key = ::cache_lock::LockKey::new("stock")
+            let key = ::cache_lock::private::KeyBuilder::new("stock")
                 .text(":")
                 .value(&self.tenant, "/")
                 .text("/")
-                .value(&item, "");
+                .value(&item, "")
+                .finish();
             let options = &const { ::cache_lock::LockOptions::new() };
             guard = match ::cache_lock::private::acquire(
                     ::core::result::Result::Ok(
@@ -64,9 +65,10 @@ impl Shop {
     async fn close(self: Arc<Self>, _reason: String) -> Result<(), Error> {
         let guard;
         let outcome = {
-            let key = ::cache_lock::LockKey::new("shop")
+            let key = ::cache_lock::private::KeyBuilder::new("shop")
                 .text(":")
-                .value(&self.tenant, "");
+                .value(&self.tenant, "")
+                .finish();
             let options = &const { ::cache_lock::LockOptions::new() };
             guard = match ::cache_lock::private::acquire(
                     ::cache_lock::private::manager(),

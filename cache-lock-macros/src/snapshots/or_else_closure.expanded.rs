@@ -1,7 +1,10 @@
 async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new("pay").text(":").value(&account, "");
+        let key = ::cache_lock::private::KeyBuilder::new("pay")
+            .text(":")
+            .value(&account, "")
+            .finish();
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .max_hold(::core::time::Duration::from_millis(60000))

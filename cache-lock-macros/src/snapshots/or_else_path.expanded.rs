@@ -1,7 +1,7 @@
 async fn nightly() {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new("cron");
+        let key = ::cache_lock::private::KeyBuilder::new("cron").finish();
         let options = &const { ::cache_lock::LockOptions::new() };
         guard = match ::cache_lock::private::acquire(
                 ::cache_lock::private::manager(),

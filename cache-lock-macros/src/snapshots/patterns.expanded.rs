@@ -11,11 +11,12 @@ async fn cancel(
         let Query(Filter { r#type, .. }) = arg1;
         let arg2 = arg2;
         let _ = arg2;
-        let key = ::cache_lock::LockKey::new("order")
+        let key = ::cache_lock::private::KeyBuilder::new("order")
             .text(":")
             .value(&id, ":")
             .text(":")
-            .value(&r#type, "");
+            .value(&r#type, "")
+            .finish();
         let options = &const { ::cache_lock::LockOptions::new() };
         guard = match ::cache_lock::private::acquire(
                 ::cache_lock::private::manager(),

@@ -6,11 +6,12 @@ pub async fn reserve(
 ) -> Result<Receipt, ReserveError> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new("room")
+        let key = ::cache_lock::private::KeyBuilder::new("room")
             .text(":")
             .value(&room_id, ":")
             .text(":")
-            .value(&student.id, "");
+            .value(&student.id, "")
+            .finish();
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .timeout(::core::time::Duration::from_millis(2000))

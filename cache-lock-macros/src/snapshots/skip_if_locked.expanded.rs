@@ -1,11 +1,12 @@
 async fn refresh(day: Date, shop: &Shop) -> Result<Option<Report>, Error> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::LockKey::new("report")
+        let key = ::cache_lock::private::KeyBuilder::new("report")
             .text(":")
             .value(&day, ":")
             .text(":")
-            .value(&shop.id, "");
+            .value(&shop.id, "")
+            .finish();
         let options = &const {
             ::cache_lock::LockOptions::new().timeout(::core::time::Duration::ZERO)
         };

@@ -15,6 +15,7 @@ const PREFIX: &str = "constant";
     bind = lock,
     or_else = refuse,
     on_lost = "cancel",
+    release = "background",
     when = id > 0,
     with = locks,
     crate = cache_lock
@@ -28,7 +29,7 @@ fn refuse(error: LockError) -> Result<String, String> {
     Err(error.to_string())
 }
 
-#[cache_lock(prefix = PREFIX, timeout = WAIT, expire = 1_000, bind = lock, renew = false,)]
+#[cache_lock(prefix = PREFIX, timeout = WAIT, expire = 1_000, bind = lock, renew = false, release = "wait",)]
 async fn constants() -> Result<String, LockError> {
     Ok(lock.key().to_string())
 }
