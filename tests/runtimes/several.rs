@@ -59,7 +59,8 @@ fn runtimes_at_once(fleet: Fleet) {
         }
     });
     assert_eq!(count.load(Ordering::SeqCst), RUNTIMES * ROUNDS);
-    wait_until("the connections are gone with the runtimes", || locks.in_hand().connections == 0);
+    // The driver's stays, over which they were told of each other.
+    wait_until("the connections are gone with the runtimes", || locks.in_hand().connections <= 1);
 }
 
 /// Nobody polls the tasks of a current-thread runtime between two calls of its `block_on`, so what

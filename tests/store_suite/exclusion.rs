@@ -95,7 +95,10 @@ async fn contention_is_told_from_other_failures(fleet: Fleet) {
     let error = there.acquire("job", &options).await.expect_err("held");
     assert!(error.is_contended() && error.is_retryable() && !error.is_lost(), "{error}");
     assert_eq!(error.key().map(LockKey::as_str), Some("job"));
-    assert_eq!((there.in_hand().leases, there.in_hand().tasks), (0, 0));
+    wait_until("it is off the waiting list", || {
+        let hand = there.in_hand();
+        (hand.keys, hand.leases, hand.tasks) == (0, 0, 0)
+    });
 }
 
 async fn a_lock_that_was_let_go_is_free(fleet: Fleet) {

@@ -10,7 +10,7 @@
 
 local holder = redis.pcall('GET', KEYS[1])
 if holder == ARGV[6] then
-  if redis.call('EXISTS', KEYS[3]) == 0 then
+  if redis.call('ZCARD', KEYS[3]) == 0 then
     local kept = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
     if kept.err then
       redis.call('DEL', KEYS[1])
