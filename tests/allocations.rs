@@ -87,7 +87,6 @@ fn copies_of_a_key_are_none() {
 }
 
 #[test]
-#[ignore = "acquiring and releasing allocate more than that for now"]
 fn a_lock_in_memory_is_two_allocations() {
     const CYCLES: u64 = 1000;
     let locks = LockManager::in_memory();
