@@ -194,7 +194,8 @@ impl Place {
             return None;
         }
         let (key, token, expire) = (scene.key.clone(), scene.owners.next(), settings.expire);
-        let question = Question { key, token, instead_of: None, expire, block: 1, wait: false };
+        let question =
+            Question { key, token, instead_of: None, expire, block: 1, wait: false, listed: false };
         let Reply::Got { mut numbers, sent_at, others } = ask(&question) else { return None };
         let fence = numbers.take()?;
         let tenure = Tenure {
@@ -620,6 +621,7 @@ impl Place {
             expire,
             block: self.waiters.len().clamp(1, LARGEST_BLOCK) as u32,
             wait: self.waiters.iter().any(|waiter| waiter.patience > scene.now),
+            listed,
         });
         effects.asker.clone_from(&asker);
         self.phase = Phase::Asking(Asking {
