@@ -54,6 +54,8 @@ pub(crate) struct Effects {
     pub(crate) release: Option<Ended>,
     /// Who has news.
     pub(crate) wake: Vec<Waker>,
+    /// A lease was handed from one section to the next without a question.
+    pub(crate) handed_over: bool,
 }
 
 /// A question that is out, and until when an answer is waited for.
@@ -403,6 +405,7 @@ impl Place {
         let Some(front) = self.waiters.front() else { return self.release(tenure, effects) };
         match tenure.cohort.turn(scene.now) {
             Turn::Next if tenure.suits(&front.settings, scene.now) => {
+                effects.handed_over = true;
                 self.hand_over(scene, tenure, scene.now, effects);
             }
             Turn::Next | Turn::Pass => {
