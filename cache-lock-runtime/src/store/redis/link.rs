@@ -26,7 +26,7 @@ use tokio::{
 use super::{
     config::Parsed,
     failure::{Failure, describe},
-    inbox::Mailbox,
+    inbox::{self, Mailbox},
 };
 use crate::{
     clock::Moment,
@@ -225,7 +225,7 @@ impl Links {
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
-        let number = if listens { self.mailbox.number() } else { 0 };
+        let number = if listens { self.mailbox.number() } else { inbox::NONE };
         let mut resp2 = self.resp2.load(Ordering::Relaxed);
         loop {
             let client = if resp2 { &self.client_resp2 } else { &self.client };
