@@ -278,9 +278,6 @@ fn lock_expires(world: &mut World) {
         && record.claim == Claim::Granted
     {
         let manager = &world.managers[usize::from(record.token.manager)];
-        // Granted to a token that is held: its record was lost, and a stray question for it came
-        // after. The holder still has its old lease, and is not told for less than a claim.
-        let held = manager.holds().is_some_and(|lease| lease.token == record.token);
-        world.ghost.lapsed |= !held && manager.flights.is_empty() && manager.pushes.is_empty();
+        world.ghost.lapsed |= manager.flights.is_empty() && manager.pushes.is_empty();
     }
 }
