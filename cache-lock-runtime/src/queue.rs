@@ -492,8 +492,8 @@ impl Future for InLine<'_> {
         };
         let outcome = match waiting.poll_outcome(context) {
             Poll::Ready(outcome) => outcome,
-            // Whoever takes its question over wakes it.
-            Poll::Pending if asks => return Poll::Pending,
+            // Whoever takes its question over wakes it, but not before it has left its waker.
+            Poll::Pending if asks && waiting.asks_by_itself() => return Poll::Pending,
             Poll::Pending => match poll_patience(queues, key, waiting, sleep, context) {
                 Poll::Ready(refusal) => Outcome::Refused(refusal),
                 Poll::Pending => return Poll::Pending,

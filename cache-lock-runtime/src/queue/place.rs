@@ -491,8 +491,10 @@ impl Place {
             return;
         };
         let Registered { token, instead_of, expire, listed, .. } = registered;
-        let token = if listed { Some(token) } else { instead_of };
-        effects.release = token.map(|token| Ended { token, expire });
+        // What was to be released before stays so.
+        if let Some(token) = if listed { Some(token) } else { instead_of } {
+            effects.release = Some(Ended { token, expire });
+        }
     }
 
     /// A grant was pushed.

@@ -120,6 +120,10 @@ impl Waiter {
         *self.asked() = Some((token, asked));
     }
 
+    pub(super) fn asks_by_itself(&self) -> bool {
+        self.asked().is_some()
+    }
+
     /// The question that its future drives, for somebody else to drive.
     pub(super) fn take_over(&self) -> Option<Asked> {
         self.asked().take().map(|(_, asked)| asked)
