@@ -83,19 +83,13 @@ impl Mailbox {
         }
     }
 
-    /// Takes what the server has sent. It only moves messages: it runs where the connection is
-    /// read.
-    pub(super) fn receive(&self, number: u64, info: &PushInfo) {
-        match info.kind {
-            PushKind::Disconnection => self.close(number),
-            PushKind::Message => {
-                if let Some(Value::BulkString(text)) = info.data.get(1)
-                    && let Some(push) = std::str::from_utf8(text).ok().and_then(read)
-                {
-                    self.send(push);
-                }
-            }
-            _ => {}
+    /// Takes what the server has sent.
+    pub(super) fn receive(&self, info: &PushInfo) {
+        if info.kind == PushKind::Message
+            && let Some(Value::BulkString(text)) = info.data.get(1)
+            && let Some(push) = std::str::from_utf8(text).ok().and_then(read)
+        {
+            self.send(push);
         }
     }
 
