@@ -10,7 +10,7 @@ use clap::{Parser, ValueEnum};
 /// after round, and writes docs/benchmarks.md with its charts. The whole takes about half an hour on
 /// two cores; keep the machine quiet meanwhile.
 #[derive(Debug, Parser)]
-#[command(name = "lock-bench", version)]
+#[command(name = "lock-bench", bin_name = "lock-bench", version)]
 pub(crate) struct Options {
     /// A look in less than a minute: fewer rounds, sizes and settings, and no docs unless --docs
     /// says where
@@ -24,7 +24,7 @@ pub(crate) struct Options {
     /// comparison
     #[arg(long, value_name = "TEXT")]
     pub(crate) implementation: Vec<String>,
-    /// Rounds, in each of which every implementation runs once [default: 7, with --quick 3]
+    /// Rounds, in each of which every implementation runs once [default: 7, with --quick 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: Option<u32>,
     /// Writes the results as an array of JSON objects, one for each row of the tables
@@ -86,7 +86,7 @@ impl Workload {
 
 impl Options {
     pub(crate) fn rounds(&self) -> u32 {
-        self.rounds.unwrap_or(if self.quick { 3 } else { 7 })
+        self.rounds.unwrap_or(if self.quick { 2 } else { 7 })
     }
 
     pub(crate) fn runs(&self, workload: Workload) -> bool {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, io::tcp::TcpSettings};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::raw::{hold_plainly, plain_connection};
+pub(crate) use self::raw::{FOREIGN_RELEASE_RUNS, Foreign};
 use crate::{
     Error,
     section::{Body, Interval},

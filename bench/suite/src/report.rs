@@ -16,7 +16,7 @@ use crate::{Error, cli::Options, run::Results};
 /// Prints the tables, and writes the files that the options ask for.
 pub(crate) fn write(options: &Options, results: &[Results<'_>]) -> Result<(), Error> {
     for results in results {
-        println!("{}\n", table::title(results.plan.workload));
+        println!("{}\n", table::title(results.plan));
         println!("{}", table::for_terminal(&table::of(results)));
     }
     let targets = targets::all(results);

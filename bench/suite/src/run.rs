@@ -5,6 +5,7 @@ use test_support::RedisServer;
 
 use crate::{
     Error,
+    implementation::FOREIGN_RELEASE_RUNS,
     section::{Interval, overlaps},
     server::{Counters, Spent},
     task::Outcome,
@@ -126,8 +127,20 @@ async fn run(case: &Case, server: &RedisServer, run: u64) -> Result<Sample, Erro
     for worker in &mut workers {
         outcomes.push(worker.outcome().await?);
     }
-    let spent = Counters::read(server).since(&before, case.kind.sends_set());
+    let sends_set = case.kind.sends_set();
+    let mut spent = Counters::read(server).since(&before, sends_set);
+    for outcome in &outcomes {
+        without_foreign(&mut spent, outcome, sends_set);
+    }
     Ok(sample(case.figure, outcomes, spent))
+}
+
+/// Takes away what a foreign program has sent.
+fn without_foreign(spent: &mut Spent, outcome: &Outcome, sends_set: bool) {
+    let Some(sets) = outcome.foreign_sets.map(u64::from) else { return };
+    let releases = outcome.sections.len() as u64;
+    spent.sent -= releases + if sends_set { sets } else { 0 };
+    spent.ran -= sets + releases * FOREIGN_RELEASE_RUNS;
 }
 
 fn sample(figure: Figure, outcomes: Vec<Outcome>, spent: Spent) -> Sample {
@@ -147,10 +160,13 @@ fn sample(figure: Figure, outcomes: Vec<Outcome>, spent: Spent) -> Sample {
     let mut sections = Vec::new();
     let mut turns = Vec::new();
     for (process, outcome) in outcomes.into_iter().enumerate() {
-        sample.acquired += outcome.sections.len() as u64 + u64::from(outcome.held);
+        let ours = outcome.foreign_sets.is_none();
+        if ours {
+            sample.acquired += outcome.sections.len() as u64 + u64::from(outcome.held);
+            sample.client_cpu_us += outcome.cpu.as_secs_f64() * 1e6;
+        }
         sample.errors += u64::from(outcome.failed) + u64::from(outcome.lost);
         sample.first_error = sample.first_error.or(outcome.first_error);
-        sample.client_cpu_us += outcome.cpu.as_secs_f64() * 1e6;
         sample.waits_us.extend(outcome.waits.iter().map(|&wait| wait as f64 / 1e3));
         turns.extend(outcome.sections.iter().map(|(_, interval)| (process, *interval)));
         sections.extend(outcome.sections);

@@ -2,13 +2,12 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use redis::aio::MultiplexedConnection;
 use serde::{Deserialize, Serialize};
 use tokio::{sync::Barrier, task::JoinSet};
 
 use crate::{
     Error, clock,
-    implementation::{Held, Kind, Lock, hold_plainly, name, plain_connection},
+    implementation::{Foreign, Held, Kind, Lock, name},
     section::{Body, Interval, Signal, Word, Work},
 };
 
@@ -22,9 +21,9 @@ pub(crate) enum Task {
     /// Takes turns with the process of the other number: while one holds the lock, the other waits
     /// for it, and never does one take it twice in a row.
     TakeTurns(Turns),
-    /// As `TakeTurns`, but with a plain `SET NX PX` on the record of the other one's lock, as a
-    /// foreign program would.
-    TakeTurnsPlainly(Turns),
+    /// As `TakeTurns`, but as a foreign program would: with a plain `SET NX PX` on the record of
+    /// the other one's lock.
+    TakeTurnsAsForeigner(Turns),
     /// Holds that many locks for some time.
     Hold { leases: u32, milliseconds: u64 },
 }
@@ -54,6 +53,8 @@ pub(crate) struct Outcome {
     pub(crate) failed: u32,
     pub(crate) first_error: Option<String>,
     pub(crate) cpu: Duration,
+    /// How many `SET` were sent, if this is the foreign program.
+    pub(crate) foreign_sets: Option<u32>,
     /// Of the locks that were held.
     pub(crate) held: u32,
     pub(crate) lost: u32,
@@ -93,14 +94,14 @@ enum Ready {
 /// One of two that take turns.
 enum Player {
     With(Lock, u64),
-    Plainly(MultiplexedConnection, String),
+    Foreign(Foreign),
 }
 
 impl Player {
     async fn section(&mut self, body: Body) -> Result<Interval, Error> {
         match self {
             Self::With(lock, run) => lock.section(*run, 0, body).await,
-            Self::Plainly(connection, record) => hold_plainly(connection, record, body).await,
+            Self::Foreign(foreign) => foreign.section(body).await,
         }
     }
 }
@@ -112,11 +113,11 @@ pub(crate) async fn prepare(
     run: u64,
     url: &str,
 ) -> Result<Prepared, Error> {
-    if let Task::TakeTurnsPlainly(turns) = task {
+    if let Task::TakeTurnsAsForeigner(turns) = task {
         let record = kind.record(&name(run, 0));
         let signal = Arc::new(Signal::open(&turns.directory, turns.process)?);
-        let connection = plain_connection(url).await?;
-        let task = Ready::TakeTurns(turns, signal, Player::Plainly(connection, record));
+        let foreign = Foreign::connect(url, record).await?;
+        let task = Ready::TakeTurns(turns, signal, Player::Foreign(foreign));
         return Ok(Prepared { lock: None, run, task });
     }
     let lock = Lock::connect(kind, url).await?;
@@ -130,7 +131,7 @@ pub(crate) async fn prepare(
             let signal = Arc::new(Signal::open(&turns.directory, turns.process)?);
             Ready::TakeTurns(turns, signal, Player::With(lock.clone(), run))
         }
-        Task::TakeTurnsPlainly(..) => unreachable!("it has been dealt with"),
+        Task::TakeTurnsAsForeigner(..) => unreachable!("it has been dealt with"),
         Task::Hold { leases, milliseconds } => {
             let (held, failed) = acquire_all(&lock, run, leases).await?;
             Ready::Hold { held, failed, milliseconds }
@@ -240,6 +241,9 @@ async fn take_turns(
             signal.send(Word::GaveUp);
             break;
         }
+    }
+    if let Player::Foreign(foreign) = &player {
+        outcome.foreign_sets = Some(foreign.sets);
     }
     Ok(outcome)
 }

@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct Plan {
     pub(crate) workload: Workload,
     pub(crate) rounds: u32,
+    /// For the title.
+    pub(crate) size: String,
     /// The keys that each server has before it begins.
     pub(crate) servers: Vec<u32>,
     pub(crate) cases: Vec<Case>,
@@ -57,7 +59,9 @@ pub(crate) enum Figure {
 impl Case {
     /// The implementation's name and everything that is set.
     pub(crate) fn settings(&self) -> String {
-        let settings = self.kind.settings();
+        // Who is alone does not try again.
+        let alone = self.figure == Figure::Cycle;
+        let settings = if alone { String::new() } else { self.kind.settings() };
         match (&*settings, &*self.variant) {
             ("", variant) => variant.to_owned(),
             (settings, "") => settings.to_owned(),
@@ -99,20 +103,21 @@ const RETRIES: [u64; 3] = [2, 5, 20];
 const RETRY: u64 = 5;
 
 fn retries(options: &Options) -> &'static [u64] {
-    if options.quick { &RETRIES[1..] } else { &RETRIES }
+    if options.quick { &[RETRY] } else { &RETRIES }
 }
 
 const CACHE_LOCK: [Kind; 2] =
     [Kind::CacheLock { background: false }, Kind::CacheLock { background: true }];
 
-fn by_hand(retries: &[u64]) -> impl Iterator<Item = Kind> {
-    retries.iter().map(|&retry_ms| Kind::Raw { retry_ms })
+fn by_hand(options: &Options) -> impl Iterator<Item = Kind> + use<> {
+    retries(options).iter().map(|&retry_ms| Kind::Raw { retry_ms })
 }
 
-/// Each peer at its defaults, and at every pause.
-fn peers(retries: &[u64]) -> impl Iterator<Item = Kind> {
-    Peer::ALL.into_iter().flat_map(|peer| {
-        let tuned = retries.iter().map(|&ms| Tuning::Retry(ms));
-        [Tuning::Defaults].into_iter().chain(tuned).map(move |tuning| Kind::Peer(peer, tuning))
-    })
+/// Each peer at its defaults, unless the run is a quick one, and at every pause.
+fn peers(options: &Options) -> impl Iterator<Item = Kind> {
+    let defaults = (!options.quick).then_some(Tuning::Defaults);
+    let tunings = defaults.into_iter().chain(retries(options).iter().map(|&ms| Tuning::Retry(ms)));
+    Peer::ALL
+        .into_iter()
+        .flat_map(move |peer| tunings.clone().map(move |tuning| Kind::Peer(peer, tuning)))
 }

@@ -68,20 +68,35 @@ async fn release(
 }
 
 /// A holder that knows nothing of waiters: another program, in another language.
-pub(crate) async fn hold_plainly(
-    connection: &mut MultiplexedConnection,
-    record: &str,
-    body: Body,
-) -> Result<Interval, Error> {
-    while !set(connection, record, "foreign").await? {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let interval = body.run().await;
-    release(connection, record, "foreign").await?;
-    Ok(interval)
+pub(crate) struct Foreign {
+    connection: MultiplexedConnection,
+    record: String,
+    /// How many `SET` it has sent.
+    pub(crate) sets: u32,
 }
 
-/// The connection of such a holder.
-pub(crate) async fn plain_connection(url: &str) -> Result<MultiplexedConnection, Error> {
-    Ok(client(url)?.get_multiplexed_async_connection_with_config(&patient()).await?)
+/// What its release runs: the script, and in it `GET` and `DEL`.
+pub(crate) const FOREIGN_RELEASE_RUNS: u64 = 3;
+
+impl Foreign {
+    pub(crate) async fn connect(url: &str, record: String) -> Result<Self, Error> {
+        let mut connection =
+            client(url)?.get_multiplexed_async_connection_with_config(&patient()).await?;
+        // The script is loaded.
+        release(&mut connection, &record, "nobody").await?;
+        Ok(Self { connection, record, sets: 0 })
+    }
+
+    pub(crate) async fn section(&mut self, body: Body) -> Result<Interval, Error> {
+        loop {
+            self.sets += 1;
+            if set(&mut self.connection, &self.record, "foreign").await? {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let interval = body.run().await;
+        release(&mut self.connection, &self.record, "foreign").await?;
+        Ok(interval)
+    }
 }

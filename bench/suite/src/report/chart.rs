@@ -51,6 +51,8 @@ pub(super) struct Bar {
     /// The value for people.
     pub(super) text: String,
     pub(super) whose: Whose,
+    /// Drawn as an outline: it did not do what the others did.
+    pub(super) failed: bool,
 }
 
 #[derive(Debug)]
@@ -76,17 +78,32 @@ impl Scale {
         (self.start + share * (self.end - self.start)).round() as i32
     }
 
-    /// Powers of ten in its range, or a few round numbers.
+    /// A few round numbers in its range: powers of ten if it has several, or else also their
+    /// double and fivefold.
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
+            let steps: &[f64] = if self.to / self.from > 200.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
             let powers = (-12..=12).map(|power| 10_f64.powi(power));
             let range = self.from * 0.999..=self.to * 1.001;
-            powers.filter(|power| range.contains(power)).collect()
+            powers
+                .flat_map(|power| steps.iter().map(move |step| step * power))
+                .filter(|tick| range.contains(tick))
+                .collect()
         } else {
             let step = round_step((self.to - self.from) / 4.0);
             (0..).map(|index| f64::from(index) * step).take_while(|&tick| tick <= self.to).collect()
         }
     }
+}
+
+/// Round numbers need no decimals: 1 ms instead of 1.00 ms.
+fn short(text: String) -> String {
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let number = match number.split_once('.') {
+        Some(_) => number.trim_end_matches('0').trim_end_matches('.'),
+        None => number,
+    };
+    format!("{number} {unit}").trim_end().to_owned()
 }
 
 /// 1, 2 or 5 times a power of ten, not below.
@@ -117,8 +134,13 @@ pub(super) fn bars(
     let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max);
     let logarithmic = most / least > 20.0;
     let from = if logarithmic { 10_f64.powf(least.log10().floor()) } else { 0.0 };
-    let scale =
-        Scale { from, to: most, start: f64::from(LEFT), end: f64::from(WIDTH) - 90.0, logarithmic };
+    let scale = Scale {
+        from,
+        to: most,
+        start: f64::from(LEFT),
+        end: f64::from(WIDTH) - 150.0,
+        logarithmic,
+    };
     let bottom = TOP + STEP * bars.len() as i32;
     let height = (bottom + 34) as u32;
     let root = SVGBackend::new(file, (WIDTH, height)).into_drawing_area();
@@ -130,13 +152,15 @@ pub(super) fn bars(
     for tick in scale.ticks() {
         let x = scale.place(tick);
         root.draw(&PathElement::new(vec![(x, TOP - 2), (x, bottom)], GRID.stroke_width(1)))?;
-        root.draw(&Text::new(unit(tick), (x, bottom + 14), style(12, FAINT, HPos::Center)))?;
+        root.draw(&Text::new(short(unit(tick)), (x, bottom + 14), style(12, FAINT, HPos::Center)))?;
     }
     for (index, bar) in bars.iter().enumerate() {
         let middle = TOP + STEP * index as i32 + STEP / 2;
         let x = scale.place(bar.value).max(LEFT + 2);
         let corners = [(LEFT, middle - 8), (x, middle + 8)];
-        root.draw(&Rectangle::new(corners, bar.whose.colour().filled()))?;
+        let colour = bar.whose.colour();
+        let fill = if bar.failed { colour.stroke_width(2) } else { colour.filled() };
+        root.draw(&Rectangle::new(corners, fill))?;
         let label = style(13, INK, HPos::Right);
         root.draw(&Text::new(bar.label.clone(), (LEFT - 8, middle), label))?;
         root.draw(&Text::new(bar.text.clone(), (x + 6, middle), style(13, INK, HPos::Left)))?;
@@ -188,7 +212,11 @@ pub(super) fn lines(
         let height = y.place(tick);
         let line = vec![(AXIS, height), (x.end as i32, height)];
         root.draw(&PathElement::new(line, GRID.stroke_width(1)))?;
-        root.draw(&Text::new(unit(tick), (AXIS - 8, height), style(12, FAINT, HPos::Right)))?;
+        root.draw(&Text::new(
+            short(unit(tick)),
+            (AXIS - 8, height),
+            style(12, FAINT, HPos::Right),
+        ))?;
     }
     let mut columns: Vec<f64> = points().map(|point| point.0).collect();
     columns.sort_by(f64::total_cmp);
@@ -248,8 +276,10 @@ mod tests {
         assert_eq!(scale.ticks(), [0.0, 20.0, 40.0, 60.0]);
         assert_eq!(scale.place(20.0), 200);
         let scale = Scale { from: 1.0, to: 1000.0, start: 0.0, end: 300.0, logarithmic: true };
-        assert_eq!(scale.ticks().len(), 4);
+        assert_eq!(scale.ticks(), [1.0, 10.0, 100.0, 1000.0]);
         assert_eq!(scale.place(10.0), 100);
+        let scale = Scale { from: 3.0, to: 30.0, start: 0.0, end: 300.0, logarithmic: true };
+        assert_eq!(scale.ticks(), [5.0, 10.0, 20.0]);
     }
 
     #[test]

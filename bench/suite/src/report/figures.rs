@@ -13,6 +13,7 @@ use crate::{
     implementation::Kind,
     run::{Measured, Results},
     worker::Flavour,
+    workload::Figure,
 };
 
 /// Draws the charts of the workloads that were run.
@@ -32,12 +33,12 @@ pub(super) fn draw_all(results: &[Results<'_>], directory: &Path) -> Result<(), 
                 time,
             )?,
             Workload::Seckill => {
-                let title = "Seckill: 1000 callers at once on two keys, one process";
-                crowd(results, title, &svg, &file("seckill-commands"))?;
+                let title = format!("Seckill: {} at once on two keys", results.plan.size);
+                crowd(results, &title, &svg, &file("seckill-commands"))?;
             }
             Workload::Processes => {
-                let title = "4 processes x 250 callers at once on one key";
-                crowd(results, title, &svg, &file("processes-commands"))?;
+                let title = format!("{} at once on one key", results.plan.size);
+                crowd(results, &title, &svg, &file("processes-commands"))?;
             }
             Workload::HandOff => chart::bars(
                 &svg,
@@ -55,7 +56,7 @@ pub(super) fn draw_all(results: &[Results<'_>], directory: &Path) -> Result<(), 
             )?,
             Workload::Scaling => chart::lines(
                 &svg,
-                "512 callers at once on one key",
+                &format!("{} at once on one key, from 1 to 64 processes", results.plan.size),
                 "time until all are through",
                 "processes",
                 &lines(results),
@@ -72,7 +73,7 @@ pub(super) fn of(workload: Workload) -> &'static [(&'static str, &'static str)] 
     match workload {
         Workload::Uncontended => &[("uncontended", "The time of an acquire and release")],
         Workload::Seckill => &[
-            ("seckill", "The time until 1000 callers are through"),
+            ("seckill", "The time until all callers are through"),
             ("seckill-commands", "The commands sent for each acquisition"),
         ],
         Workload::HandOff => &[("hand-off", "The time of a hand-off between two processes")],
@@ -92,9 +93,12 @@ fn crowd(results: &Results<'_>, title: &str, walls: &Path, commands: &Path) -> R
     let subtitle = "time until all are through, median of the rounds";
     chart::bars(walls, title, subtitle, &bars(results, by_figure, all), time)?;
     let subtitle = "commands that clients sent, for each acquisition";
-    // In memory nothing is sent, and zero has no place on a logarithmic scale.
-    let sends = |measured: &Measured| measured.case.kind != Kind::InMemory;
     chart::bars(commands, title, subtitle, &bars(results, by_commands, sends), digits)
+}
+
+/// In memory nothing is sent, which has no place beside the others on a scale.
+fn sends(measured: &Measured) -> bool {
+    measured.case.kind != Kind::InMemory
 }
 
 fn all(_: &Measured) -> bool {
@@ -109,7 +113,7 @@ fn by_commands(row: &Row) -> (f64, String) {
     (row.commands_per_acquisition, digits(row.commands_per_acquisition))
 }
 
-/// The shortest first. Those with errors did not do what they are compared by; their bars say so.
+/// The shortest first. Those with errors did not do what they are compared by, and come last.
 fn bars(
     results: &Results<'_>,
     value: fn(&Row) -> (f64, String),
@@ -122,13 +126,15 @@ fn bars(
         .map(|measured| {
             let row = Row::new(results.plan.workload.name(), measured);
             let (value, text) = value(&row);
-            let errors =
-                if row.errors > 0 { format!(", {} errors", row.errors) } else { String::new() };
-            Bar { label: label(measured), value, text: text + &errors, whose: whose(measured) }
+            let failed = row.errors > 0;
+            let text = if failed { format!("{text}, with errors") } else { text };
+            Bar { label: label(measured), value, text, whose: whose(measured), failed }
         })
         .filter(|bar| bar.value.is_finite() && bar.value > 0.0)
         .collect();
-    bars.sort_by(|left, right| left.value.total_cmp(&right.value));
+    bars.sort_by(|left, right| {
+        left.failed.cmp(&right.failed).then(left.value.total_cmp(&right.value))
+    });
     bars
 }
 
@@ -148,9 +154,9 @@ fn lines(results: &Results<'_>) -> Vec<Line> {
 }
 
 fn label(measured: &Measured) -> String {
-    let kind = measured.case.kind;
+    let (kind, alone) = (measured.case.kind, measured.case.figure == Figure::Cycle);
     match kind.settings() {
-        settings if settings.is_empty() => kind.name().to_owned(),
+        settings if settings.is_empty() || alone => kind.name().to_owned(),
         settings => format!("{}, {settings}", kind.name()),
     }
 }

@@ -25,7 +25,8 @@ const METHOD: &str = "\
 
 - **Interleaved.** In each round every implementation of a workload runs once, and another one \
 begins. A time is the median of the rounds, with the least and the greatest beside it. A target's \
-ratio is the median of the ratios of the rounds. Percentiles are those of all rounds together.
+ratio is the median of the ratios of the rounds. *Ratio* in a table is that of the medians, to the \
+first line under the same conditions. Percentiles are those of all rounds together.
 - **Processes.** Each run is done by fresh processes, also where it is only one. They connect, load \
 their scripts and take a lock of their own; then the parent lets all of them begin. Client CPU is \
 that of these processes, server CPU is what `INFO cpu` tells, both for each acquisition.
@@ -51,7 +52,7 @@ time. Neither survives a message that is lost.
 - *cache-lock*, as released; with `background_release(true)`, the caller does not wait for the reply \
 to the release.
 - The other crates at their *defaults*, and with the pause between tries that is given, a lease of \
-10 s and a patience of 60 s. rslock pauses for a random part of it. redis-lock's lease is 10 ms by \
+10 s, a patience of 60 s, and Nagle's algorithm off. rslock pauses for a random part of it. redis-lock's lease is 10 ms by \
 default, and nothing extends it. distributed-lock does not wait on a single server: by default it \
 fails when somebody holds the lock; elsewhere, the loop around it is the benchmark's.
 ";
@@ -73,7 +74,7 @@ pub(super) fn document(options: &Options, results: &[Results<'_>], targets: &[Ta
     text += &format!("\n{METHOD}");
     for results in results {
         let workload = results.plan.workload;
-        text += &format!("\n## {}\n\n{}\n", title(workload), about(workload));
+        text += &format!("\n## {}\n\n{}\n", title(results.plan), about(workload));
         for (file, what) in figures::of(workload) {
             text += &format!("\n![{what}](benchmarks/{file}.svg)\n");
         }
@@ -89,16 +90,19 @@ fn about(workload: Workload) -> &'static str {
              runtime has one thread, or as many as there are cores."
         }
         Workload::Seckill => {
-            "A thousand tasks of one process, each with one section, five hundred to a key. In \
-             memory, the same without a server."
+            "Each task has one section, in which it lets other tasks run once. Half of them is on \
+             each key. In memory, the same without a server."
         }
         Workload::HandOff => {
             "Two processes take turns: as soon as one is in its section, the other asks for the \
-             lock. The section takes 1 to 5 ms, at random. A hand-off begins when the holder begins \
-             to release, and ends when the other one's section starts."
+             lock. The section's length is random, so that a release falls anywhere into the pause \
+             of a waiter that asks again; for those at their defaults, which pause for 100 or 200 \
+             ms, it is up to 200 ms. A hand-off begins when the holder begins to release, and ends \
+             when the other one's section starts."
         }
         Workload::Processes => {
-            "Every process has one connection, and 250 tasks with one section each."
+            "Every process has one connection, and each of its tasks has one section, in which it \
+             lets other tasks run once."
         }
         Workload::Scaling => {
             "The callers are the same, the processes become more; the machine does not. Those that \
@@ -113,9 +117,10 @@ fn about(workload: Workload) -> &'static str {
              leases by themselves. CPU is in percent of one core."
         }
         Workload::ForeignHolder => {
-            "A program that uses nothing but `SET NX PX` and compare-and-delete holds the lock for \
-             1 to 20 ms, at random, and nothing tells a waiter that it is free again. A hand-off is \
-             one from that program to the implementation."
+            "A program that uses nothing but `SET NX PX` and compare-and-delete holds the lock, and \
+             nothing tells a waiter that it is free again. Sections are as in (c). A hand-off is \
+             one from that program to the implementation. What that program costs is not in the \
+             table, other than in the server's CPU."
         }
     }
 }

@@ -1,21 +1,26 @@
 //! Tables, in Markdown and on a terminal.
 
 use super::Row;
-use crate::{cli::Workload, run::Results};
+use crate::{cli::Workload, run::Results, workload::Plan};
 
 /// Cells; the first line are the heads of the columns.
 pub(super) type Table = Vec<Vec<String>>;
 
-pub(super) fn title(workload: Workload) -> &'static str {
+/// Of a workload's section.
+pub(super) fn title(plan: &Plan) -> String {
+    format!("{}: {}", name(plan.workload), plan.size)
+}
+
+fn name(workload: Workload) -> &'static str {
     match workload {
         Workload::Uncontended => "(a) One caller, nobody else about",
-        Workload::Seckill => "(b) Seckill: 1000 callers of one process at once, on two keys",
+        Workload::Seckill => "(b) Seckill, all callers of one process at once on two keys",
         Workload::HandOff => "(c) Hand-off between two processes",
-        Workload::Processes => "(d) Four processes with 250 callers each at once, on one key",
-        Workload::Scaling => "(e) 512 callers at once on one key, from 1 to 64 processes",
-        Workload::IdleKeys => "(f) One caller, and keys of others on the server",
+        Workload::Processes => "(d) Many callers of several processes at once on one key",
+        Workload::Scaling => "(e) The same callers from more and more processes",
+        Workload::IdleKeys => "(f) One caller, keys of others on the server",
         Workload::Leases => "(g) Locks that are held",
-        Workload::ForeignHolder => "(h) Waiting for a foreign program that tells nobody",
+        Workload::ForeignHolder => "(h) Waiting for a foreign program",
     }
 }
 
@@ -23,12 +28,12 @@ pub(super) fn of(results: &Results<'_>) -> Table {
     let rows = Row::all(results);
     match results.plan.workload {
         Workload::Leases => leases(&rows),
-        workload => waits(workload, &rows),
+        _ => waits(results, &rows),
     }
 }
 
-fn waits(workload: Workload, rows: &[Row]) -> Table {
-    let figure = match workload {
+fn waits(results: &Results<'_>, rows: &[Row]) -> Table {
+    let figure = match results.plan.workload {
         Workload::Uncontended | Workload::IdleKeys => "a cycle",
         Workload::HandOff | Workload::ForeignHolder => "a hand-off",
         _ => "all of them",
@@ -38,7 +43,7 @@ fn waits(workload: Workload, rows: &[Row]) -> Table {
         "settings",
         figure,
         "from .. to",
-        "x the first",
+        "ratio",
         "errors",
         "commands sent",
         "commands run",
@@ -48,9 +53,9 @@ fn waits(workload: Workload, rows: &[Row]) -> Table {
         "client CPU",
         "server CPU",
     ];
-    let first = rows.first().map_or(f64::NAN, |row| row.figure_us);
     let mut table = vec![heads.map(str::to_owned).to_vec()];
-    for row in rows {
+    for (index, row) in rows.iter().enumerate() {
+        let first = rows[reference(results, index)].figure_us;
         table.push(vec![
             row.implementation.to_owned(),
             row.settings.clone(),
@@ -68,6 +73,18 @@ fn waits(workload: Workload, rows: &[Row]) -> Table {
         ]);
     }
     table
+}
+
+/// What a row is compared with: the first one under the same conditions, or, where the conditions
+/// are what matters, the first one of the same implementation.
+fn reference(results: &Results<'_>, index: usize) -> usize {
+    let cases = &results.cases;
+    let own = &cases[index].case;
+    let first = match results.plan.workload {
+        Workload::IdleKeys => cases.iter().position(|other| other.case.kind == own.kind),
+        _ => cases.iter().position(|other| other.case.variant == own.variant),
+    };
+    first.unwrap_or(index)
 }
 
 fn leases(rows: &[Row]) -> Table {

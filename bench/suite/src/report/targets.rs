@@ -79,8 +79,13 @@ fn contended(results: &Results<'_>, times: f64, commands: f64, targets: &mut Vec
     let workload = results.plan.workload;
     let Some(ours) = find(results, |case| case.case.kind == AWAITED) else { return };
     let peer = best_peer(results);
-    let name = peer
-        .map(|peer| format!("cache-lock / {}, {}", peer.case.kind.name(), peer.case.settings()));
+    let name = peer.map(|peer| {
+        format!(
+            "cache-lock / {}, {}, the fastest peer",
+            peer.case.kind.name(),
+            peer.case.settings()
+        )
+    });
     push_ratio(results, targets, name.unwrap_or_default(), 1.0 / times, Some(ours), peer);
     let row = Row::new(workload.name(), ours);
     let mut push = |what: &str, limit, measured| {

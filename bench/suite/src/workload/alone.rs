@@ -8,9 +8,17 @@ use crate::{
     worker::Flavour,
 };
 
-/// Cycles of a run.
-fn task(options: &Options) -> Task {
-    Task::Cycle { cycles: if options.quick { 1000 } else { 4000 } }
+fn cycles(options: &Options) -> u32 {
+    if options.quick { 1000 } else { 2000 }
+}
+
+/// Short rounds and many: what disturbs a round has no part in the median then.
+fn rounds(options: &Options) -> u32 {
+    options.rounds() * 2 + 1
+}
+
+fn size(options: &Options) -> String {
+    format!("{} times in a round", cycles(options))
 }
 
 pub(super) fn uncontended(options: &Options) -> Plan {
@@ -25,14 +33,15 @@ pub(super) fn uncontended(options: &Options) -> Plan {
             kind,
             variant: flavour.name().to_owned(),
             flavour,
-            tasks: vec![task(options)],
+            tasks: vec![Task::Cycle { cycles: cycles(options) }],
             server: 0,
             figure: Figure::Cycle,
         })
     });
     Plan {
         workload: Workload::Uncontended,
-        rounds: options.rounds() + 2,
+        rounds: rounds(options),
+        size: size(options),
         servers: vec![0],
         cases: cases.collect(),
     }
@@ -48,11 +57,17 @@ pub(super) fn idle_keys(options: &Options) -> Plan {
                 kind,
                 variant: format!("{keys} idle keys"),
                 flavour: Flavour::CurrentThread,
-                tasks: vec![task(options)],
+                tasks: vec![Task::Cycle { cycles: cycles(options) }],
                 server,
                 figure: Figure::Cycle,
             });
         }
     }
-    Plan { workload: Workload::IdleKeys, rounds: options.rounds() + 2, servers, cases }
+    Plan {
+        workload: Workload::IdleKeys,
+        rounds: rounds(options),
+        size: size(options),
+        servers,
+        cases,
+    }
 }

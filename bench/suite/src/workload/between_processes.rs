@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CACHE_LOCK, Case, Figure, Plan, by_hand, peers, retries};
+use super::{CACHE_LOCK, Case, Figure, Plan, by_hand, peers};
 use crate::{
     cli::{Options, Workload},
     implementation::{Kind, Peer, Tuning},
@@ -10,14 +10,23 @@ use crate::{
     worker::Flavour,
 };
 
-/// Those that ask every 100 ms or so take that long for each turn.
+/// How often each process has its turn. Those that ask every 100 ms or so take long for each.
 fn turns(options: &Options, kind: Kind) -> u32 {
-    match (kind, options.quick) {
-        (Kind::Peer(_, Tuning::Defaults), true) => 5,
-        (Kind::Peer(_, Tuning::Defaults), false) => 20,
-        (_, true) => 20,
-        (_, false) => 100,
+    match (is_slow(kind), options.quick) {
+        (_, true) => 12,
+        (true, false) => 20,
+        (false, false) => 60,
     }
+}
+
+fn is_slow(kind: Kind) -> bool {
+    matches!(kind, Kind::Peer(_, Tuning::Defaults))
+}
+
+/// How long a section takes: as long as the longest pause between two tries, so that a release
+/// falls into any part of it. The waiter begins to ask when the section begins.
+fn hold_us(kind: Kind) -> (u64, u64) {
+    if is_slow(kind) { (1_000, 200_000) } else { (1_000, 20_000) }
 }
 
 /// One that does not wait has no hand-offs.
@@ -26,16 +35,14 @@ fn waits(kind: &Kind) -> bool {
 }
 
 pub(super) fn hand_off(options: &Options, directory: &Path) -> Plan {
-    let retries = retries(options);
     let floors = [Kind::DirectGrant { raise: true }, Kind::DirectGrant { raise: false }];
-    let kinds = floors.into_iter().chain(by_hand(retries)).chain(CACHE_LOCK).chain(peers(retries));
+    let kinds = floors.into_iter().chain(by_hand(options)).chain(CACHE_LOCK).chain(peers(options));
     let case = |kind| {
         let task = |process| {
             Task::TakeTurns(Turns {
                 turns: turns(options, kind),
                 process,
-                // Long enough for the other one to be in line.
-                hold_us: (1_000, 5_000),
+                hold_us: hold_us(kind),
                 directory: directory.to_owned(),
             })
         };
@@ -49,12 +56,17 @@ pub(super) fn hand_off(options: &Options, directory: &Path) -> Plan {
         }
     };
     let cases = kinds.filter(waits).map(case).collect();
-    Plan { workload: Workload::HandOff, rounds: options.rounds(), servers: vec![0], cases }
+    Plan {
+        workload: Workload::HandOff,
+        rounds: options.rounds(),
+        size: "sections of 1 to 20 ms".to_owned(),
+        servers: vec![0],
+        cases,
+    }
 }
 
 pub(super) fn foreign_holder(options: &Options, directory: &Path) -> Plan {
-    let retries = retries(options);
-    let kinds = by_hand(retries).chain(CACHE_LOCK).chain(peers(retries));
+    let kinds = by_hand(options).chain(CACHE_LOCK).chain(peers(options));
     let case = |kind: Kind| {
         let turns = |process, hold_us| Turns {
             turns: turns(options, kind),
@@ -67,7 +79,7 @@ pub(super) fn foreign_holder(options: &Options, directory: &Path) -> Plan {
             variant: String::new(),
             flavour: Flavour::CurrentThread,
             tasks: vec![
-                Task::TakeTurnsPlainly(turns(0, (1_000, 20_000))),
+                Task::TakeTurnsAsForeigner(turns(0, hold_us(kind))),
                 Task::TakeTurns(turns(1, (0, 0))),
             ],
             server: 0,
@@ -75,5 +87,11 @@ pub(super) fn foreign_holder(options: &Options, directory: &Path) -> Plan {
         }
     };
     let cases = kinds.filter(waits).map(case).collect();
-    Plan { workload: Workload::ForeignHolder, rounds: options.rounds(), servers: vec![0], cases }
+    Plan {
+        workload: Workload::ForeignHolder,
+        rounds: options.rounds(),
+        size: "sections of 1 to 20 ms".to_owned(),
+        servers: vec![0],
+        cases,
+    }
 }

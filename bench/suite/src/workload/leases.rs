@@ -10,20 +10,26 @@ use crate::{
 
 pub(super) fn leases(options: &Options) -> Plan {
     let (leases, milliseconds) = if options.quick { (5_000, 4_000) } else { (100_000, 60_000) };
-    // The other two do not extend leases, or only while they run a function.
-    let kinds = [
-        Kind::CacheLock { background: false },
-        Kind::Peer(Peer::AsyncRedisLock, Tuning::Retry(RETRY)),
-        Kind::Peer(Peer::DistributedLock, Tuning::Retry(RETRY)),
-    ];
-    let cases = kinds.map(|kind| Case {
+    let mut kinds = vec![Kind::CacheLock { background: false }];
+    if !options.quick {
+        // The other two do not extend leases, or only while they run a function.
+        let peers = [Peer::AsyncRedisLock, Peer::DistributedLock];
+        kinds.extend(peers.map(|peer| Kind::Peer(peer, Tuning::Retry(RETRY))));
+    }
+    let cases = kinds.into_iter().map(|kind| Case {
         kind,
-        variant: format!("{leases} leases of 10 s"),
+        variant: String::new(),
         flavour: Flavour::MultiThread,
         tasks: vec![Task::Hold { leases, milliseconds }],
         server: 0,
         figure: Figure::Held,
     });
     // A minute says enough: it is an average already.
-    Plan { workload: Workload::Leases, rounds: 1, servers: vec![0], cases: cases.into() }
+    Plan {
+        workload: Workload::Leases,
+        rounds: 1,
+        size: format!("{leases} leases of 10 s"),
+        servers: vec![0],
+        cases: cases.collect(),
+    }
 }
