@@ -8,7 +8,7 @@ mod raw;
 mod redis_lock;
 mod rslock;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, io::tcp::TcpSettings};
 use serde::{Deserialize, Serialize};
@@ -133,17 +133,17 @@ fn part(run: u64, key: u32) -> String {
 
 /// A lock that is connected to its server. Clones share the connection.
 #[derive(Clone)]
-pub(crate) enum Lock {
+pub(crate) enum Implementation {
     Raw(raw::Raw),
     DirectGrant(direct_grant::DirectGrant),
     CacheLock(cache_lock::CacheLock),
     Rslock(rslock::Rslock),
     RedisLock(redis_lock::RedisLock),
-    AsyncRedisLock(async_redis_lock::AsyncRedisLock),
+    AsyncRedisLock(Arc<async_redis_lock::AsyncRedisLock>),
     DistributedLock(distributed_lock::DistributedLock),
 }
 
-impl Lock {
+impl Implementation {
     pub(crate) async fn connect(kind: Kind, url: &str) -> Result<Self, Error> {
         Ok(match kind {
             Kind::Raw { retry_ms } => Self::Raw(raw::Raw::connect(url, retry_ms).await?),
@@ -159,7 +159,8 @@ impl Lock {
                 Self::RedisLock(redis_lock::RedisLock::connect(url, tuning).await?)
             }
             Kind::Peer(Peer::AsyncRedisLock, tuning) => {
-                Self::AsyncRedisLock(async_redis_lock::AsyncRedisLock::connect(url, tuning).await?)
+                let lock = async_redis_lock::AsyncRedisLock::connect(url, tuning).await?;
+                Self::AsyncRedisLock(Arc::new(lock))
             }
             Kind::Peer(Peer::DistributedLock, tuning) => Self::DistributedLock(
                 distributed_lock::DistributedLock::connect(url, tuning).await?,
@@ -183,13 +184,11 @@ impl Lock {
     /// Acquires a lock to keep it, if the crate extends the lease by itself.
     pub(crate) async fn hold(&self, run: u64, key: u32) -> Result<Held, Error> {
         match self {
-            Self::CacheLock(lock) => Ok(Held::CacheLock(lock.hold(part(run, key)).await?)),
+            Self::CacheLock(lock) => Ok(Held::Ours(lock.hold(part(run, key)).await?)),
             Self::AsyncRedisLock(lock) => {
-                Ok(Held::AsyncRedisLock(lock.hold(&name(run, key)).await?))
+                Ok(Held::AsyncRedis(Box::new(lock.hold(&name(run, key)).await?)))
             }
-            Self::DistributedLock(lock) => {
-                Ok(Held::DistributedLock(lock.hold(&name(run, key)).await?))
-            }
+            Self::DistributedLock(lock) => Ok(Held::Distributed(lock.hold(&name(run, key)).await?)),
             _ => Err("it does not extend leases by itself".into()),
         }
     }
@@ -204,17 +203,17 @@ impl Lock {
 
 /// A lock that is kept.
 pub(crate) enum Held {
-    CacheLock(::cache_lock::LockGuard),
-    AsyncRedisLock(::async_redis_lock::Lock),
-    DistributedLock(distributed_lock_redis::RedisLockHandle),
+    Ours(::cache_lock::LockGuard),
+    AsyncRedis(Box<::async_redis_lock::Lock>),
+    Distributed(distributed_lock_redis::RedisLockHandle),
 }
 
 impl Held {
     pub(crate) fn is_lost(&self) -> bool {
         match self {
-            Self::CacheLock(guard) => guard.is_lost(),
-            Self::AsyncRedisLock(lock) => lock.is_lost(),
-            Self::DistributedLock(handle) => {
+            Self::Ours(guard) => guard.is_lost(),
+            Self::AsyncRedis(lock) => lock.is_lost(),
+            Self::Distributed(handle) => {
                 *distributed_lock_core::traits::LockHandle::lost_token(handle).borrow()
             }
         }

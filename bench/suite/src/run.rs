@@ -190,7 +190,9 @@ fn hand_offs(mut turns: Vec<(usize, Interval)>, to_second_only: bool) -> Vec<f64
     turns
         .windows(2)
         .filter(|pair| pair[0].0 != pair[1].0 && (!to_second_only || pair[1].0 == 1))
-        .map(|pair| pair[1].1.start.saturating_sub(pair[0].1.end) as f64 / 1e3)
+        // Where sections overlap, nothing was handed over.
+        .filter_map(|pair| pair[1].1.start.checked_sub(pair[0].1.end))
+        .map(|time| time as f64 / 1e3)
         .collect()
 }
 
@@ -212,7 +214,12 @@ mod tests {
     #[test]
     fn hand_offs_go_from_one_process_to_the_other() {
         let turn = |process, start, end| (process, Interval { start, end });
-        let turns = vec![turn(1, 9_000, 9_500), turn(0, 1_000, 5_000), turn(0, 10_500, 11_000)];
+        let turns = vec![
+            turn(1, 9_000, 9_500),
+            turn(0, 1_000, 5_000),
+            turn(0, 10_500, 13_000),
+            turn(1, 12_000, 13_000),
+        ];
         assert_eq!(hand_offs(turns.clone(), false), [4.0, 1.0]);
         assert_eq!(hand_offs(turns, true), [4.0]);
     }

@@ -7,7 +7,7 @@ use tokio::{sync::Barrier, task::JoinSet};
 
 use crate::{
     Error, clock,
-    implementation::{Foreign, Held, Kind, Lock, name},
+    implementation::{Foreign, Held, Implementation, Kind, name},
     section::{Body, Interval, Signal, Word, Work},
 };
 
@@ -79,7 +79,7 @@ impl Outcome {
 
 /// A task that waits for the word to begin.
 pub(crate) struct Prepared {
-    lock: Option<Lock>,
+    lock: Option<Implementation>,
     run: u64,
     task: Ready,
 }
@@ -93,7 +93,7 @@ enum Ready {
 
 /// One of two that take turns.
 enum Player {
-    With(Lock, u64),
+    With(Implementation, u64),
     Foreign(Foreign),
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn prepare(
         let task = Ready::TakeTurns(turns, signal, Player::Foreign(foreign));
         return Ok(Prepared { lock: None, run, task });
     }
-    let lock = Lock::connect(kind, url).await?;
+    let lock = Implementation::connect(kind, url).await?;
     // Of a key that nobody else has: those of the run begin with 0.
     let warm_up = u32::MAX - std::process::id();
     lock.section(run, warm_up, Body::default()).await?;
@@ -179,7 +179,7 @@ impl Prepared {
     }
 }
 
-async fn cycle(lock: &Lock, run: u64, cycles: u32) -> Outcome {
+async fn cycle(lock: &Implementation, run: u64, cycles: u32) -> Outcome {
     let mut outcome = Outcome::default();
     for cycle in 0..cycles {
         let key = cycle % 16;
@@ -190,7 +190,7 @@ async fn cycle(lock: &Lock, run: u64, cycles: u32) -> Outcome {
     outcome
 }
 
-fn gather(lock: &Lock, run: u64, number: u32, keys: u32) -> Ready {
+fn gather(lock: &Implementation, run: u64, number: u32, keys: u32) -> Ready {
     let doors = Arc::new(Barrier::new(number as usize + 1));
     let mut callers = JoinSet::new();
     for caller in 0..number {
@@ -251,7 +251,11 @@ async fn take_turns(
 /// Enough at once to keep the connection busy, and not so many that they time out.
 const AT_ONCE: u32 = 64;
 
-async fn acquire_all(lock: &Lock, run: u64, leases: u32) -> Result<(Vec<Held>, Outcome), Error> {
+async fn acquire_all(
+    lock: &Implementation,
+    run: u64,
+    leases: u32,
+) -> Result<(Vec<Held>, Outcome), Error> {
     let mut all = Vec::new();
     let mut failed = Outcome::default();
     let mut tasks = JoinSet::new();

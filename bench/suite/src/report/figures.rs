@@ -28,7 +28,7 @@ pub(super) fn draw_all(results: &[Results<'_>], directory: &Path) -> Result<(), 
                 "One acquire and release, nobody else about",
                 "median of the rounds, on a runtime of one thread",
                 &bars(results, by_figure, |measured| {
-                    measured.case.flavour == Flavour::CurrentThread
+                    measured.case.flavour == Flavour::CurrentThread && sends(measured)
                 }),
                 time,
             )?,
