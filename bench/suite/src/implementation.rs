@@ -188,7 +188,6 @@ impl Implementation {
             Self::AsyncRedisLock(lock) => {
                 Ok(Held::AsyncRedis(Box::new(lock.hold(&name(run, key)).await?)))
             }
-            Self::DistributedLock(lock) => Ok(Held::Distributed(lock.hold(&name(run, key)).await?)),
             _ => Err("it does not extend leases by itself".into()),
         }
     }
@@ -205,7 +204,6 @@ impl Implementation {
 pub(crate) enum Held {
     Ours(::cache_lock::LockGuard),
     AsyncRedis(Box<::async_redis_lock::Lock>),
-    Distributed(distributed_lock_redis::RedisLockHandle),
 }
 
 impl Held {
@@ -213,9 +211,6 @@ impl Held {
         match self {
             Self::Ours(guard) => guard.is_lost(),
             Self::AsyncRedis(lock) => lock.is_lost(),
-            Self::Distributed(handle) => {
-                *distributed_lock_core::traits::LockHandle::lost_token(handle).borrow()
-            }
         }
     }
 }

@@ -18,6 +18,9 @@ pub(crate) fn write(options: &Options, results: &[Results<'_>]) -> Result<(), Er
     for results in results {
         println!("{}\n", table::title(results.plan));
         println!("{}", table::for_terminal(&table::of(results)));
+        for error in table::errors(results) {
+            println!("{error}");
+        }
     }
     let targets = targets::all(results);
     if !targets.is_empty() {

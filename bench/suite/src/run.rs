@@ -1,5 +1,7 @@
 //! Runs the plans: rounds, processes, and what came of them.
 
+use std::time::Duration;
+
 use indicatif::{ProgressBar, ProgressStyle};
 use test_support::RedisServer;
 
@@ -44,6 +46,21 @@ pub(crate) struct Sample {
     pub(crate) client_cpu_us: f64,
 }
 
+impl Sample {
+    fn failed(error: String) -> Self {
+        Self {
+            figure_us: f64::NAN,
+            wall_ms: f64::NAN,
+            acquired: 0,
+            errors: 1,
+            first_error: Some(error),
+            waits_us: Vec::new(),
+            spent: Spent { sent: 0, ran: 0, cpu: Duration::ZERO },
+            client_cpu_us: 0.0,
+        }
+    }
+}
+
 /// Runs all of it.
 pub(crate) async fn all(plans: &[Plan]) -> Result<Vec<Results<'_>>, Error> {
     let steps = plans.iter().map(|plan| u64::from(plan.rounds) * plan.cases.len() as u64).sum();
@@ -70,10 +87,13 @@ pub(crate) async fn all(plans: &[Plan]) -> Result<Vec<Results<'_>>, Error> {
                 if plan.servers[case.server] == 0 {
                     server.cli(&["FLUSHALL"]);
                 }
-                let sample = run(case, server, runs).await.map_err(|error| {
-                    let (name, settings) = (case.kind.name(), case.settings());
-                    format!("{}, {name}, {settings}: {error}", plan.workload.name())
-                })?;
+                // One that fails altogether is no reason to lose all others.
+                let sample = run(case, server, runs).await.unwrap_or_else(|error| {
+                    let Case { kind, .. } = case;
+                    let (name, workload) = (kind.name(), plan.workload.name());
+                    bar.suspend(|| eprintln!("{workload}, {name}, {}: {error}", case.settings()));
+                    Sample::failed(error.to_string())
+                });
                 measured.samples.push(sample);
                 bar.inc(1);
             }
@@ -196,9 +216,9 @@ fn hand_offs(mut turns: Vec<(usize, Interval)>, to_second_only: bool) -> Vec<f64
         .collect()
 }
 
-/// The median; of an even number, the mean of the two in the middle.
+/// The median; of an even number, the mean of the two in the middle. What failed has no value.
 pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {
         0 => f64::NAN,
@@ -228,6 +248,7 @@ mod tests {
     fn medians() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(&[3.0, f64::NAN, 1.0, 2.0]), 2.0);
         assert!(median(&[]).is_nan());
     }
 }

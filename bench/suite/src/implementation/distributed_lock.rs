@@ -56,7 +56,7 @@ impl DistributedLock {
         Ok(interval)
     }
 
-    pub(super) async fn hold(&self, name: &str) -> Result<RedisLockHandle, Error> {
+    async fn hold(&self, name: &str) -> Result<RedisLockHandle, Error> {
         // The owner's token is the lock object's, so each caller needs one of its own.
         let lock = self.provider.create_lock(name);
         let Tuning::Retry(ms) = self.tuning else { return Ok(lock.acquire(Some(TIMEOUT)).await?) };

@@ -79,6 +79,11 @@ pub(super) fn document(options: &Options, results: &[Results<'_>], targets: &[Ta
             text += &format!("\n![{what}](benchmarks/{file}.svg)\n");
         }
         text += &format!("\n{}", markdown(&table::of(results)));
+        let errors = table::errors(results);
+        if !errors.is_empty() {
+            text += "\nThe first error of each that had any:\n\n";
+            text.extend(errors.iter().map(|error| format!("- {error}\n")));
+        }
     }
     text
 }
@@ -113,8 +118,9 @@ fn about(workload: Workload) -> &'static str {
              turns too."
         }
         Workload::Leases => {
-            "One process acquires the locks, and then holds them. Only crates are here that extend \
-             leases by themselves. CPU is in percent of one core."
+            "One process acquires the locks, and then holds them. CPU is in percent of one core. Of \
+             the others only async-redis-lock is here: redis-lock does not extend leases, rslock \
+             only while it runs a function, and distributed-lock does not get to so many."
         }
         Workload::ForeignHolder => {
             "A program that uses nothing but `SET NX PX` and compare-and-delete holds the lock, and \

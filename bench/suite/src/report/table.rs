@@ -75,6 +75,16 @@ fn waits(results: &Results<'_>, rows: &[Row]) -> Table {
     table
 }
 
+/// What went wrong, a line for each implementation of which something did.
+pub(super) fn errors(results: &Results<'_>) -> Vec<String> {
+    let rows = Row::all(results).into_iter().filter(|row| row.errors > 0);
+    rows.map(|row| {
+        let error = row.first_error.as_deref().unwrap_or("sections overlapped, or locks were lost");
+        format!("{}, {}: {error}", row.implementation, row.settings)
+    })
+    .collect()
+}
+
 /// What a row is compared with: the first one under the same conditions, or, where the conditions
 /// are what matters, the first one of the same implementation.
 fn reference(results: &Results<'_>, index: usize) -> usize {
