@@ -1,6 +1,12 @@
 //! The guard: a lock while it is held.
 
-use std::{fmt, pin::Pin, sync::Arc, task::Poll, time::Duration};
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+    time::Duration,
+};
 
 use tracing::{Instrument as _, field::Empty};
 
@@ -45,6 +51,7 @@ enum State {
 
 impl LockGuard {
     pub(crate) fn new(manager: Arc<Inner>, lease: Arc<Lease>) -> Self {
+        manager.acquired.fetch_add(1, Ordering::Relaxed);
         manager.renewer.enter(&lease);
         Self { manager, lease, state: State::Held }
     }

@@ -23,6 +23,10 @@ mod queue;
 mod renew;
 mod retry;
 mod scope;
+#[cfg_attr(
+    not(feature = "redis"),
+    allow(dead_code, unused_variables, reason = "the store in memory answers at once")
+)]
 mod store;
 
 #[cfg(feature = "tls")]
@@ -32,7 +36,7 @@ pub use crate::{
     fence::FencingToken,
     guard::LockGuard,
     key::{LockKey, LockKeyPart, PartWriter},
-    manager::{InHand, LockManager, LockManagerBuilder},
+    manager::{InHand, LockManager, LockManagerBuilder, LockStats},
     options::{LockOptions, OnLost},
     store::{Released, memory::MemoryStore},
 };

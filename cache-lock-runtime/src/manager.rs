@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -68,6 +68,7 @@ pub(crate) struct Inner {
     attempt_timeout: Duration,
     /// What the store tells unasked, until the thread reads it.
     inbox: Mutex<Option<Inbox>>,
+    pub(crate) acquired: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -294,6 +295,25 @@ impl LockManager {
         driver.within(Moment::now().after(*attempt_timeout * 2), driver.idle()).await;
     }
 
+    /// What the manager has done since it was made, for a program's metrics.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use cache_lock::{LockManager, LockOptions};
+    ///
+    /// let locks = LockManager::in_memory();
+    /// locks.run("job", &LockOptions::new(), async |_| ()).await?;
+    /// assert_eq!(locks.stats().acquired, 1);
+    /// # Ok::<(), cache_lock::LockError>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> LockStats {
+        LockStats {
+            acquired: self.inner.acquired.load(Ordering::Relaxed),
+            handed_over: self.inner.queues.handed_over(),
+        }
+    }
+
     /// What the manager has in hand; all zero but the connections when nothing is held or waited
     /// for. For tests of this project.
     #[doc(hidden)]
@@ -316,6 +336,16 @@ impl LockManager {
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }
+}
+
+/// What a manager has done; see [`LockManager::stats`]. Each number only grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LockStats {
+    /// How many locks were acquired.
+    pub acquired: u64,
+    /// How many of them came from another caller of this manager, without a word to the server.
+    pub handed_over: u64,
 }
 
 /// See [`LockManager::in_hand`].
@@ -505,6 +535,7 @@ impl LockManagerBuilder {
                 background_release: self.background_release,
             },
             attempt_timeout,
+            acquired: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         };
         LockManager { inner: Arc::new(inner) }

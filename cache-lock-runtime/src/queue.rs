@@ -11,7 +11,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -57,6 +57,8 @@ pub(crate) struct Queues {
     attempt: Duration,
     places: Mutex<HashMap<LockKey, Entry>>,
     alarms: Agenda<Alarm>,
+    /// How often a section was followed by the next one without a question.
+    handed_over: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -101,8 +103,12 @@ impl Queues {
         attempt: Duration,
     ) -> Self {
         let (places, alarms) = (Mutex::default(), Agenda::new());
-        let closed = AtomicBool::new(false);
-        Self { manager, store, driver, owners, attempt, places, alarms, closed }
+        let (handed_over, closed) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { manager, store, driver, owners, attempt, places, alarms, handed_over, closed }
+    }
+
+    pub(crate) fn handed_over(&self) -> u64 {
+        self.handed_over.load(Ordering::Relaxed)
     }
 
     /// The number of keys that are held or waited for, or whose release is on its way.
@@ -371,7 +377,10 @@ impl Queues {
     }
 
     fn carry_out(self: &Arc<Self>, key: &LockKey, now: Moment, effects: Effects) {
-        let Effects { ask, asker: _, take_over, release, wake } = effects;
+        let Effects { ask, asker: _, take_over, release, wake, handed_over } = effects;
+        if handed_over {
+            self.handed_over.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(question) = ask {
             let (token, overdue) = (question.token.clone(), self.overdue(now, question.expire));
             self.drive(key, token, overdue, self.ask(question, None));

@@ -23,6 +23,8 @@ pub(crate) struct Question {
     pub(crate) block: u32,
     /// Enter the waiting list if the lock is not to be had.
     pub(crate) wait: bool,
+    /// The token may be on the waiting list already.
+    pub(crate) listed: bool,
 }
 
 /// The answer to a [`Question`].

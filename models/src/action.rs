@@ -2,8 +2,8 @@
 
 use crate::{
     config::Config,
-    manager::overdue,
-    state::{FOREIGN, Health, Inbox, Manager, Phase, World},
+    message::{Request, Token},
+    state::{Health, Inbox, Manager, Phase, World},
 };
 
 /// One step. The number is the manager to which it happens.
@@ -17,6 +17,8 @@ pub enum Action {
     HandOver(u8),
     /// The critical section ends, and the lock is released or passed on.
     End(u8),
+    /// The critical section ends, and the lock is released for a pause, though others wait locally.
+    StepAside(u8),
     /// The lease is to be extended.
     Renew(u8),
     /// The lease's time is over.
@@ -25,8 +27,13 @@ pub enum Action {
     Timer(u8),
     /// The server carries out the next request of the connection.
     Serve(u8),
+    /// The server carries out a pass before the release that went out before it, over another
+    /// connection.
+    Overtake(u8),
     /// The server carries out the next request of a connection that was cut.
     ServeLate(u8),
+    /// What may have been left behind by a cut connection is forgotten again.
+    ForgetAgain(u8),
     /// The next reply is read.
     Reply(u8),
     /// A push is read.
@@ -49,8 +56,6 @@ pub enum Action {
     Stall(u8),
     /// It moves again.
     Flow(u8),
-    /// The first unanswered request is sent again.
-    Again(u8),
     /// The server loses its data.
     Flush,
     /// The foreign holder deletes its record.
@@ -63,6 +68,40 @@ pub enum Action {
     LagTick(u8),
 }
 
+impl Action {
+    /// The manager to which it happens.
+    #[must_use]
+    pub fn manager(self) -> Option<u8> {
+        match self {
+            Self::Arrive(id)
+            | Self::Cancel(id)
+            | Self::HandOver(id)
+            | Self::End(id)
+            | Self::StepAside(id)
+            | Self::Renew(id)
+            | Self::Lose(id)
+            | Self::Timer(id)
+            | Self::Serve(id)
+            | Self::Overtake(id)
+            | Self::ServeLate(id)
+            | Self::ForgetAgain(id)
+            | Self::Reply(id)
+            | Self::Push(id, _)
+            | Self::LosePush(id, _)
+            | Self::Cut(id, _)
+            | Self::Reconnect(id)
+            | Self::DropInbox(id)
+            | Self::Crash(id, _)
+            | Self::Pause(id)
+            | Self::Resume(id)
+            | Self::Stall(id)
+            | Self::Flow(id)
+            | Self::LagTick(id) => Some(id),
+            Self::Flush | Self::ForeignEnds | Self::Tick | Self::SlowTick => None,
+        }
+    }
+}
+
 /// Collects what may happen in `world`.
 pub(crate) fn collect(config: &Config, world: &World, actions: &mut Vec<Action>) {
     for (id, manager) in (0..).zip(&world.managers) {
@@ -72,7 +111,7 @@ pub(crate) fn collect(config: &Config, world: &World, actions: &mut Vec<Action>)
             faults(config, id, manager, actions);
         }
     }
-    if world.server.lock.is_some_and(|record| record.token == FOREIGN) {
+    if world.server.lock.is_some_and(|record| record.token == Token::FOREIGN) {
         actions.push(Action::ForeignEnds);
     }
     if config.kinds.flush && world.budget.faults > 0 && world.server.epoch == 0 {
@@ -96,8 +135,11 @@ fn by_itself(config: &Config, world: &World, id: u8, manager: &Manager, actions:
         Phase::Holding(lease) if lease.validity == 0 => actions.push(Action::Lose(id)),
         Phase::Holding(lease) => {
             actions.push(Action::End(id));
-            if manager.queue > 0 && lease.block.is_some_and(|block| block.low <= block.high) {
+            if manager.queue > 0 && lease.block.is_some_and(|block| block.left() > 0) {
                 actions.push(Action::HandOver(id));
+            }
+            if manager.queue > 0 && world.budget.pauses > 0 {
+                actions.push(Action::StepAside(id));
             }
             if world.budget.renewals > 0 && lease.validity < config.validity(config.times.expire) {
                 actions.push(Action::Renew(id));
@@ -112,9 +154,15 @@ fn on_the_way(id: u8, manager: &Manager, actions: &mut Vec<Action>) {
         actions.push(Action::Flow(id));
     } else if manager.flights.iter().any(|flight| flight.reply.is_none()) {
         actions.push(Action::Serve(id));
+        if overtaking(manager).is_some() {
+            actions.push(Action::Overtake(id));
+        }
     }
     if !manager.late.is_empty() {
         actions.push(Action::ServeLate(id));
+    } else if !manager.strays.is_empty() && manager.connected && manager.health == Health::Up {
+        // What is forgotten before is as if it were not.
+        actions.push(Action::ForgetAgain(id));
     }
     if manager.inbox == Inbox::Stale {
         actions.push(Action::DropInbox(id));
@@ -137,6 +185,17 @@ fn on_the_way(id: u8, manager: &Manager, actions: &mut Vec<Action>) {
     }
 }
 
+/// The places of a pass and of the release before it, neither of which was carried out.
+pub(crate) fn overtaking(manager: &Manager) -> Option<(usize, usize)> {
+    let open = |wanted: &dyn Fn(Request) -> bool| {
+        manager.flights.iter().position(|flight| flight.reply.is_none() && wanted(flight.request))
+    };
+    let pass = open(&|request| matches!(request, Request::Pass { .. }))?;
+    let Request::Pass { token: old, .. } = manager.flights[pass].request else { return None };
+    let release = open(&|request| request == Request::Release { token: old })?;
+    (release < pass).then_some((pass, release))
+}
+
 fn faults(config: &Config, id: u8, manager: &Manager, actions: &mut Vec<Action>) {
     let kinds = config.kinds;
     if kinds.lost_push {
@@ -155,9 +214,6 @@ fn faults(config: &Config, id: u8, manager: &Manager, actions: &mut Vec<Action>)
         }
         if kinds.pause {
             actions.push(Action::Pause(id));
-        }
-        if kinds.again && overdue(config, manager).is_some() {
-            actions.push(Action::Again(id));
         }
     }
 }

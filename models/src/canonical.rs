@@ -6,9 +6,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::state::{
-    Block, FOREIGN, Flight, Ghost, Lease, Manager, Phase, Push, Reply, Request, Server, Token,
-    World,
+use crate::{
+    message::{Block, Push, Reply, Request, Token},
+    state::{Flight, Ghost, Lease, Manager, Phase, Server, World},
 };
 
 /// A state of the model.
@@ -31,6 +31,12 @@ fn representative(world: &World, gap: u16) -> World {
     rename_tokens(&mut world);
     for manager in &mut world.managers {
         manager.pushes.sort_unstable();
+        for Flight { request, reply, .. } in &mut manager.flights {
+            // Nobody minds what is answered to it.
+            if request.takes_back() && reply.is_some() {
+                *reply = Some(Reply::Done);
+            }
+        }
     }
     let order: Vec<u8> = (0..).take(world.managers.len()).collect();
     permutations(&order).iter().map(|places| rearranged(&world, places)).min().unwrap_or(world)
@@ -59,7 +65,7 @@ fn rearranged(world: &World, places: &[u8]) -> World {
         moved.managers[usize::from(place)] = manager.clone();
     }
     each_token(&mut moved, &mut |token| {
-        if *token != FOREIGN {
+        if *token != Token::FOREIGN {
             token.manager = places[usize::from(token.manager)];
         }
     });
@@ -97,7 +103,7 @@ fn rename_tokens(world: &mut World) {
     each_token(world, &mut |token| {
         let older = |other: &&Token| other.manager == token.manager && other.serial < token.serial;
         let rank = tokens.iter().filter(older).count();
-        token.serial = u8::try_from(rank).unwrap_or(u8::MAX);
+        token.serial = u16::try_from(rank).unwrap_or(u16::MAX);
     });
     for manager in &mut world.managers {
         // Only that it is new matters of the next one.
@@ -111,12 +117,14 @@ fn each_token(world: &mut World, visit: &mut impl FnMut(&mut Token)) {
     lock.iter_mut().for_each(|record| visit(&mut record.token));
     waiting.iter_mut().for_each(&mut *visit);
     for manager in managers {
-        let Manager { phase, flights, late, unsent, pushes, .. } = manager;
+        let Manager { phase, flights, late, unsent, strays, pushes, .. } = manager;
+        strays.iter_mut().for_each(&mut *visit);
         match phase {
             Phase::Idle => {}
             Phase::Asking { token, .. }
             | Phase::Registered { token, .. }
-            | Phase::Holding(Lease { token, .. }) => visit(token),
+            | Phase::Holding(Lease { token, .. })
+            | Phase::Releasing { token } => visit(token),
             Phase::Passing { old, new, .. } => {
                 visit(old);
                 visit(new);

@@ -34,8 +34,6 @@ pub struct Kinds {
     pub stall: bool,
     /// The clock of a process falls behind by a tick.
     pub lag: bool,
-    /// A request that was not answered in time is sent again.
-    pub again: bool,
 }
 
 impl Kinds {
@@ -49,7 +47,6 @@ impl Kinds {
         slow: false,
         stall: false,
         lag: false,
-        again: false,
     };
     /// Every kind.
     pub const ALL: Self = Self {
@@ -61,7 +58,6 @@ impl Kinds {
         slow: true,
         stall: true,
         lag: true,
-        again: true,
     };
 }
 
@@ -78,8 +74,10 @@ pub enum Broken {
     Revival,
     /// Who keeps the lock in a pass goes on under the old token.
     TokenReusedInPass,
-    /// A request for a token is sent again after the token was released.
-    AskAgainAfterRelease,
+    /// A token whose question was cut off is asked under again over the next connection.
+    AskAgainAfterCut,
+    /// A token whose question was cut off is forgotten at once, and not again later.
+    NoForgetOfStrays,
     /// A registered manager sleeps for as long as the holder's lease lasts.
     NoTimerCap,
     /// A registered manager waits for a push alone.
@@ -92,7 +90,9 @@ pub enum Broken {
     DeleteWithoutCompare,
     /// Whoever gives up waiting stays in the waiting list.
     NoForgetOfWait,
-    /// Giving up while a pass is open forgets the old token only.
+    /// A lock that is got while nobody waits any more is not released.
+    NoReleaseForNobody,
+    /// After a pass was cut off, the old token only is forgotten.
     ForgetOldOnlyInPass,
     /// A grant for a token that nobody wants any more is ignored.
     NoForgetOfGrant,
@@ -125,8 +125,12 @@ pub struct Config {
     pub cancels: u8,
     /// How many renewals there are at most.
     pub renewals: u8,
+    /// How often at most a manager releases and pauses though it has waiters.
+    pub pauses: u8,
     /// The most numbers reserved at a time.
     pub block: u16,
+    /// How many numbers' worth of time goes by at least between two reservations.
+    pub pace: u16,
     /// Whether the server permits pushes.
     pub push: bool,
     /// Whether a process that knows nothing of the protocol holds the lock at first.
@@ -147,7 +151,9 @@ impl Default for Config {
             mixed: false,
             cancels: 0,
             renewals: 0,
+            pauses: 0,
             block: 2,
+            pace: 1,
             push: true,
             foreign: false,
             times: Times { expire: 4, drift: 1, claim: 1, cap: 2, wait: 4 },

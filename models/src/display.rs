@@ -4,10 +4,8 @@ use std::fmt::{Display, Formatter, Result};
 
 use crate::{
     canonical::State,
-    state::{
-        Block, FOREIGN, Flight, Health, Inbox, Lease, Manager, Phase, Push, Record, Reply, Request,
-        Server, Token,
-    },
+    message::{Block, Push, Reply, Request, Token},
+    state::{Flight, Health, Inbox, Lease, Manager, Phase, Record, Server},
 };
 
 impl Display for State {
@@ -60,6 +58,10 @@ impl Display for Manager {
                 each(f, requests)?;
             }
         }
+        if !self.strays.is_empty() {
+            write!(f, ", strays: ")?;
+            each(f, &self.strays)?;
+        }
         if !self.flights.is_empty() {
             write!(f, ", on the way: ")?;
             each(f, &self.flights)?;
@@ -94,6 +96,7 @@ impl Display for Phase {
                 let granted = if *granted { " (granted)" } else { "" };
                 write!(f, "passing {old}, then {new}{granted}")
             }
+            Self::Releasing { token } => write!(f, "releasing {token}"),
         }
     }
 }
@@ -148,7 +151,7 @@ impl Display for Block {
 
 impl Display for Token {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        if *self == FOREIGN {
+        if *self == Self::FOREIGN {
             write!(f, "foreign")
         } else {
             write!(f, "m{}.{}", self.manager, self.serial)

@@ -34,6 +34,9 @@ struct Arguments {
     /// How many renewals there are at most.
     #[arg(long, default_value_t = 0)]
     renewals: u8,
+    /// How often at most a manager releases and pauses though it has waiters.
+    #[arg(long, default_value_t = 0)]
+    pauses: u8,
     /// The most numbers reserved at a time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
     block: u16,
@@ -67,7 +70,6 @@ enum Kind {
     Slow,
     Stall,
     Lag,
-    Again,
 }
 
 impl Arguments {
@@ -85,7 +87,6 @@ impl Arguments {
             slow: has(Kind::Slow),
             stall: has(Kind::Stall),
             lag: has(Kind::Lag),
-            again: has(Kind::Again),
         }
     }
 
@@ -98,6 +99,7 @@ impl Arguments {
             mixed: self.mixed,
             cancels: self.cancels,
             renewals: self.renewals,
+            pauses: self.pauses,
             block: self.block,
             push: !self.no_push,
             foreign: self.foreign,

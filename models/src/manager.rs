@@ -4,10 +4,12 @@
 
 use crate::{
     config::{Broken, Config},
-    state::{Block, Flight, Health, Inbox, Lease, Manager, Phase, Push, Reply, Request, Token},
+    message::{Block, Push, Reply, Request, Token},
+    state::{Flight, Health, Inbox, Lease, Manager, Phase},
 };
 
 /// A critical section that began, and the number that it was given.
+#[derive(Clone, Copy)]
 pub(crate) struct Section {
     /// None where a section begins before the server was asked, which is a broken rule.
     pub(crate) number: Option<u16>,
@@ -25,50 +27,54 @@ impl Desk<'_> {
     pub(crate) fn arrive(&mut self) {
         self.manager.to_come -= 1;
         self.manager.queue += 1;
-        if self.manager.phase == Phase::Idle {
-            self.ask_under_a_new_token();
+        match self.manager.phase {
+            Phase::Idle => self.ask_under_a_new_token(),
+            // The release may be carried out before the pass or after it: either will do.
+            Phase::Releasing { token } => self.pass(token),
+            _ => {}
         }
     }
 
-    /// A waiter gives up. If it led, the next one goes on in its place, under the same token.
+    /// A waiter gives up. If it led, the next one goes on in its place, under the same token. If it
+    /// was the last one, a question that is out is answered first: only the reply tells what there
+    /// is to be undone.
     pub(crate) fn cancel(&mut self) {
         self.manager.queue -= 1;
-        if self.manager.queue > 0 {
-            return;
-        }
+        let connected = self.manager.connected;
         match self.manager.phase {
-            Phase::Idle | Phase::Holding(_) => return,
-            Phase::Asking { token, .. } | Phase::Registered { token, .. } => {
-                if !self.config.breaks(Broken::NoForgetOfWait) {
-                    self.send(Request::Forget { token });
-                }
+            _ if self.manager.queue > 0 => {}
+            Phase::Registered { token, .. } => self.forget(token),
+            Phase::Asking { token, .. } | Phase::Passing { old: token, .. } if !connected => {
+                self.forget(token);
             }
-            Phase::Passing { old, new, .. } => {
-                self.send(Request::Forget { token: old });
-                if !self.config.breaks(Broken::ForgetOldOnlyInPass) {
-                    self.send(Request::Forget { token: new });
-                }
-            }
+            _ => {}
         }
-        self.manager.phase = Phase::Idle;
     }
 
-    /// The section ends. `local` asks for the next one to run under the same lease.
-    pub(crate) fn end_section(&mut self, local: bool) -> Option<Section> {
-        let Phase::Holding(lease) = self.manager.phase else { return None };
-        if local {
-            return self.hand_over(lease);
-        }
-        let token = lease.token;
+    /// The section ends, and the next local waiter runs under the same lease.
+    pub(crate) fn hand_over(&mut self) -> Option<Section> {
+        let Phase::Holding(mut lease) = self.manager.phase else { return None };
+        // A section that was overtaken is over, the next one was not.
+        lease.overtaken = false;
+        self.begin(lease)
+    }
+
+    /// The section ends, and so does the lease.
+    pub(crate) fn end_section(&mut self) {
+        let Phase::Holding(Lease { token, .. }) = self.manager.phase else { return };
         if self.manager.queue == 0 {
-            self.send(Request::Release { token });
-            self.manager.phase = Phase::Idle;
-            return None;
+            self.release(token);
+        } else {
+            self.pass(token);
         }
-        let reuse = self.config.breaks(Broken::TokenReusedInPass);
-        let new = if reuse { token } else { self.new_token() };
-        self.request_pass(token, new);
-        None
+    }
+
+    /// The section ends, and others than those in the list get a chance before the next one.
+    pub(crate) fn step_aside(&mut self) {
+        let Phase::Holding(Lease { token, .. }) = self.manager.phase else { return };
+        self.send(Request::Release { token });
+        let new = self.new_token();
+        self.register(new, 0);
     }
 
     pub(crate) fn renew(&mut self) {
@@ -80,10 +86,11 @@ impl Desk<'_> {
     /// The lease is over, by the clock or by an answer.
     pub(crate) fn lose(&mut self) {
         let Phase::Holding(Lease { token, .. }) = self.manager.phase else { return };
-        self.send(Request::Forget { token });
-        self.manager.phase = Phase::Idle;
-        if self.manager.queue > 0 {
-            self.ask_under_a_new_token();
+        if self.manager.queue == 0 {
+            self.send(Request::Forget { token });
+            self.manager.phase = Phase::Idle;
+        } else {
+            self.pass(token);
         }
     }
 
@@ -100,7 +107,9 @@ impl Desk<'_> {
             Phase::Asking { token: ours, .. } | Phase::Registered { token: ours, .. } => {
                 ours == token
             }
-            Phase::Holding(lease) => lease.token == token,
+            Phase::Holding(Lease { token: ours, .. }) | Phase::Releasing { token: ours } => {
+                ours == token
+            }
             // The old token is about to be over: what is granted to it goes back.
             Phase::Passing { old, new, .. } => {
                 new == token || (old == token && matches!(push, Push::Demand(_)))
@@ -145,7 +154,13 @@ impl Desk<'_> {
                 (token, expire)
             }
             Request::Pass { new, expire, .. } => (new, expire),
-            Request::Release { .. } | Request::Forget { .. } => return None,
+            Request::Release { token } => {
+                if self.manager.phase == (Phase::Releasing { token }) {
+                    self.manager.phase = Phase::Idle;
+                }
+                return None;
+            }
+            Request::Forget { .. } => return None,
         };
         let validity = if self.config.breaks(Broken::ValidityFromReply) {
             self.config.validity(expire)
@@ -161,15 +176,14 @@ impl Desk<'_> {
             Phase::Asking { token: ours, granted } | Phase::Passing { new: ours, granted, .. }
                 if ours == token =>
             {
-                self.on_reply_while_waiting(token, granted, reply, validity)
-            }
-            Phase::Registered { token: ours, .. } if ours == token => {
-                self.on_reply_while_waiting(token, false, reply, validity)
+                self.on_reply_while_asking(token, granted, reply, validity)
             }
             _ => None,
         }
     }
 
+    /// Under the token that is held nothing but extensions is out. Anything else is answered only
+    /// where a rule is broken.
     fn on_reply_while_holding(&mut self, mut lease: Lease, reply: Reply, validity: u8) {
         match reply {
             Reply::Busy { .. } | Reply::Free | Reply::Lost => return self.lose(),
@@ -185,7 +199,7 @@ impl Desk<'_> {
         self.manager.phase = Phase::Holding(lease);
     }
 
-    fn on_reply_while_waiting(
+    fn on_reply_while_asking(
         &mut self,
         token: Token,
         granted: bool,
@@ -193,11 +207,13 @@ impl Desk<'_> {
         validity: u8,
     ) -> Option<Section> {
         match reply {
+            Reply::Got { .. } if self.manager.queue == 0 => self.release_for_nobody(token),
             Reply::Got { .. } if validity == 0 => self.ask(token),
             Reply::Got { block, epoch } => {
                 let block = Some(block);
                 return self.begin(Lease { token, validity, block, epoch, overtaken: false });
             }
+            Reply::Busy { .. } | Reply::Free if self.manager.queue == 0 => self.forget(token),
             Reply::Busy { .. } | Reply::Free if granted => self.ask(token),
             Reply::Busy { ttl } => self.register(token, ttl),
             Reply::Free => self.register(token, 0),
@@ -206,15 +222,28 @@ impl Desk<'_> {
         None
     }
 
-    /// The connection is over: what is on it is answered no more.
+    /// The connection is over: what is on it is answered no more. A question may still reach the
+    /// server, at any time, so that its token is of no use any more.
     pub(crate) fn disconnect(&mut self) {
-        let manager = &mut *self.manager;
-        manager.connected = false;
-        manager.stalled = false;
-        for flight in manager.flights.drain(..) {
-            if matches!(flight.request, Request::Release { .. } | Request::Forget { .. }) {
-                manager.unsent.push(flight.request);
+        self.manager.connected = false;
+        self.manager.stalled = false;
+        for flight in std::mem::take(&mut self.manager.flights) {
+            if flight.request.takes_back() {
+                self.send(flight.request);
             }
+        }
+        match self.manager.phase {
+            Phase::Asking { .. } | Phase::Passing { .. }
+                if self.config.breaks(Broken::AskAgainAfterCut) => {}
+            Phase::Asking { token, .. } => self.give_up(&[token]),
+            Phase::Passing { old, new: _, .. }
+                if self.config.breaks(Broken::ForgetOldOnlyInPass) =>
+            {
+                self.give_up(&[old]);
+            }
+            Phase::Passing { old, new, .. } => self.give_up(&[old, new]),
+            Phase::Releasing { .. } => self.manager.phase = Phase::Idle,
+            Phase::Idle | Phase::Registered { .. } | Phase::Holding(_) => {}
         }
     }
 
@@ -231,10 +260,17 @@ impl Desk<'_> {
             return;
         }
         match self.manager.phase {
-            Phase::Idle => {}
+            Phase::Idle | Phase::Releasing { .. } => {}
             Phase::Asking { token, .. } | Phase::Registered { token, .. } => self.ask(token),
             Phase::Holding(_) => self.renew(),
             Phase::Passing { old, new, .. } => self.request_pass(old, new),
+        }
+    }
+
+    /// What a late request has brought into the record or the list goes.
+    pub(crate) fn forget_strays(&mut self) {
+        for token in std::mem::take(&mut self.manager.strays) {
+            self.send(Request::Forget { token });
         }
     }
 
@@ -248,22 +284,46 @@ impl Desk<'_> {
         manager.to_come = 0;
         manager.flights.clear();
         manager.unsent.clear();
+        manager.strays.clear();
     }
 
-    /// A request is overdue: it goes out once more. Who leads now may ask for another lease than
-    /// who led when it was sent.
-    pub(crate) fn send_again(&mut self) {
-        match overdue(self.config, self.manager) {
-            Some(Request::Acquire { token, .. }) => self.request(token),
-            Some(request) => self.send(request),
-            None => {}
+    /// The token is over, and with it whatever was asked under it.
+    fn forget(&mut self, token: Token) {
+        if !self.config.breaks(Broken::NoForgetOfWait) {
+            self.send(Request::Forget { token });
+        }
+        self.manager.phase = Phase::Idle;
+    }
+
+    fn give_up(&mut self, tokens: &[Token]) {
+        for &token in tokens {
+            self.send(Request::Forget { token });
+        }
+        self.manager.phase = Phase::Idle;
+        if self.manager.queue > 0 {
+            self.ask_under_a_new_token();
         }
     }
 
-    fn hand_over(&mut self, mut lease: Lease) -> Option<Section> {
-        // A section that was overtaken is over, the next one was not.
-        lease.overtaken = false;
-        self.begin(lease)
+    fn release(&mut self, token: Token) {
+        self.send(Request::Release { token });
+        let out = self.manager.connected;
+        self.manager.phase = if out { Phase::Releasing { token } } else { Phase::Idle };
+    }
+
+    fn release_for_nobody(&mut self, token: Token) {
+        if self.config.breaks(Broken::NoReleaseForNobody) {
+            self.manager.phase = Phase::Idle;
+        } else {
+            self.release(token);
+        }
+    }
+
+    /// The lock is given on, and asked for again.
+    fn pass(&mut self, old: Token) {
+        let reuse = self.config.breaks(Broken::TokenReusedInPass);
+        let new = if reuse { old } else { self.new_token() };
+        self.request_pass(old, new);
     }
 
     fn begin(&mut self, mut lease: Lease) -> Option<Section> {
@@ -294,13 +354,14 @@ impl Desk<'_> {
     }
 
     fn request(&mut self, token: Token) {
-        self.send(Request::Acquire { token, expire: self.expire(), block: self.block() });
+        let (expire, block, wait) = (self.expire(), self.block(), self.waits_for_pushes());
+        self.send(Request::Acquire { token, expire, block, wait });
     }
 
     fn request_pass(&mut self, old: Token, new: Token) {
         self.manager.phase = Phase::Passing { old, new, granted: false };
-        let (expire, block) = (self.expire(), self.block());
-        self.send(Request::Pass { token: old, new, expire, block });
+        let (expire, block, wait) = (self.expire(), self.block(), self.waits_for_pushes());
+        self.send(Request::Pass { token: old, new, expire, block, wait });
     }
 
     /// The leader asks for the lease that it wants itself.
@@ -314,13 +375,18 @@ impl Desk<'_> {
         if self.manager.queue > 1 { self.config.block } else { 1 }
     }
 
+    /// There is no point in a place in the list for a token that cannot be told of its turn.
+    fn waits_for_pushes(&self) -> bool {
+        self.config.push && self.manager.inbox == Inbox::Live
+    }
+
     fn new_token(&mut self) -> Token {
         self.manager.serial += 1;
         Token { manager: self.id, serial: self.manager.serial }
     }
 
-    /// Without a connection, releases and forgets are kept; the rest follows from the phase when
-    /// there is one again.
+    /// Without a connection, what takes back is kept, once for each token; the rest follows from the
+    /// phase when there is one again.
     fn send(&mut self, request: Request) {
         if self.manager.connected {
             let validity = match request {
@@ -330,24 +396,11 @@ impl Desk<'_> {
                 | Request::Extend { expire, .. } => self.config.validity(expire),
             };
             self.manager.flights.push(Flight { request, validity, reply: None });
-        } else if matches!(request, Request::Release { .. } | Request::Forget { .. }) {
-            self.manager.unsent.push(request);
+        } else if let Request::Release { token } | Request::Forget { token } = request {
+            let kept = [Request::Release { token }, Request::Forget { token }];
+            if !self.manager.unsent.iter().any(|request| kept.contains(request)) {
+                self.manager.unsent.push(request);
+            }
         }
     }
-}
-
-/// The first unanswered request that is still of use.
-pub(crate) fn overdue(config: &Config, manager: &Manager) -> Option<Request> {
-    let waits = |token| match manager.phase {
-        Phase::Asking { token: ours, .. } | Phase::Registered { token: ours, .. } => ours == token,
-        Phase::Holding(lease) => lease.token == token,
-        Phase::Idle | Phase::Passing { .. } => false,
-    };
-    let passes = |token| matches!(manager.phase, Phase::Passing { new, .. } if new == token);
-    manager.flights.iter().map(|flight| flight.request).find(|request| match *request {
-        Request::Release { .. } | Request::Forget { .. } => true,
-        _ if config.breaks(Broken::AskAgainAfterRelease) => true,
-        Request::Pass { new, .. } => passes(new),
-        Request::Acquire { token, .. } | Request::Extend { token, .. } => waits(token),
-    })
 }

@@ -6,8 +6,9 @@ use crate::{
     action::{self, Action},
     canonical::State,
     config::Config,
+    message::Token,
     properties,
-    state::{Budget, Claim, FOREIGN, Ghost, Health, Inbox, Manager, Phase, Record, Server, World},
+    state::{Budget, Claim, Ghost, Health, Inbox, Manager, Phase, Record, Server, World},
     step,
 };
 
@@ -23,15 +24,10 @@ impl LockModel {
     pub fn new(config: Config) -> Self {
         Self { config }
     }
-}
 
-impl Model for LockModel {
-    type State = State;
-    type Action = Action;
-
-    fn init_states(&self) -> Vec<State> {
-        let config = &self.config;
-        let foreign = Record { token: FOREIGN, ttl: config.times.cap, claim: Claim::Asked };
+    /// What there is at first.
+    pub(crate) fn initial(config: &Config) -> World {
+        let foreign = Record { token: Token::FOREIGN, ttl: config.times.cap, claim: Claim::Asked };
         let server = Server {
             lock: config.foreign.then_some(foreign),
             fence: None,
@@ -45,7 +41,6 @@ impl Model for LockModel {
             connected: true,
             stalled: false,
             inbox: Inbox::Live,
-            strayed: false,
             to_come: config.waiters,
             queue: 0,
             phase: Phase::Idle,
@@ -53,12 +48,14 @@ impl Model for LockModel {
             flights: Vec::new(),
             late: Vec::new(),
             unsent: Vec::new(),
+            strays: Vec::new(),
             pushes: Vec::new(),
         };
         let budget = Budget {
             faults: config.faults,
             cancels: config.cancels,
             renewals: config.renewals,
+            pauses: config.pauses,
             lags: u8::from(config.kinds.lag),
         };
         let ghost = Ghost {
@@ -71,7 +68,21 @@ impl Model for LockModel {
             idle: 0,
         };
         let managers = vec![manager; usize::from(config.managers)];
-        vec![State { world: World { server, managers, ghost, budget }, gap: config.block + 1 }]
+        World { server, managers, ghost, budget }
+    }
+
+    /// The largest gap between numbers that matters.
+    pub(crate) fn gap(&self) -> u16 {
+        self.config.block + 1
+    }
+}
+
+impl Model for LockModel {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State { world: Self::initial(&self.config), gap: self.gap() }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {

@@ -5,8 +5,9 @@ use stateright::Property;
 use crate::{
     canonical::State,
     config::Config,
+    message::{Reply, Request, Token},
     model::LockModel,
-    state::{Claim, FOREIGN, Health, Manager, Phase, Reply, Request, World},
+    state::{Claim, Health, Manager, Phase, World},
 };
 
 /// Nobody holds the lock together with somebody else, each by its own clock.
@@ -73,7 +74,7 @@ fn excludes(world: &World) -> bool {
     let lasting =
         |manager: &&Manager| manager.holds().is_some_and(|lease| lease.epoch == world.server.epoch);
     let holders = world.managers.iter().filter(lasting).count();
-    let foreign = world.server.lock.is_some_and(|record| record.token == FOREIGN);
+    let foreign = world.server.lock.is_some_and(|record| record.token == Token::FOREIGN);
     holders + usize::from(foreign) <= 1
 }
 
@@ -81,23 +82,18 @@ fn will_be_moved(manager: &Manager) -> bool {
     if !manager.waits() {
         return true;
     }
-    let asks = |wanted| {
-        manager.flights.iter().any(|flight| match flight.request {
-            Request::Acquire { token, .. } | Request::Extend { token, .. } => token == wanted,
-            Request::Pass { new, .. } => new == wanted,
-            Request::Release { .. } | Request::Forget { .. } => false,
-        })
-    };
+    let asks =
+        |wanted| manager.flights.iter().any(|flight| flight.request.asks_under() == Some(wanted));
     match manager.phase {
-        Phase::Idle => false,
+        Phase::Idle | Phase::Releasing { .. } => false,
         Phase::Asking { token, .. } | Phase::Passing { new: token, .. } => asks(token),
         Phase::Registered { timer, .. } => timer.is_some(),
         Phase::Holding(_) => true,
     }
 }
 
-/// Requests of a connection that was cut may be carried out behind what forgets them: there, the
-/// end of the lease and of the list has to do.
+/// As long as requests of a connection that was cut may be carried out behind what forgets them,
+/// it is forgotten again from time to time.
 fn is_clean(world: &World) -> bool {
     (0..).zip(&world.managers).all(|(id, manager)| {
         let through = manager.health == Health::Up
@@ -105,7 +101,7 @@ fn is_clean(world: &World) -> bool {
             && manager.connected
             && manager.flights.is_empty()
             && manager.unsent.is_empty()
-            && !manager.strayed;
+            && manager.strays.is_empty();
         let listed = || world.server.waiting.iter().any(|token| token.manager == id);
         let recorded = || world.server.lock.is_some_and(|record| record.token.manager == id);
         !through || !(listed() || recorded())

@@ -5,7 +5,8 @@
 
 use crate::{
     config::{Broken, Config},
-    state::{Block, Claim, FOREIGN, Ghost, Inbox, Push, Record, Reply, Request, Server, Token},
+    message::{Block, Push, Reply, Request, Token},
+    state::{Claim, Ghost, Inbox, Record, Server},
 };
 
 /// A request being carried out.
@@ -21,15 +22,18 @@ pub(crate) struct Execution<'a> {
 impl Execution<'_> {
     pub(crate) fn run(&mut self, request: Request) -> Reply {
         match request {
-            Request::Acquire { token, expire, block } => self.acquire(token, expire, block),
-            Request::Release { token } => self.release(token),
-            Request::Pass { token, new, expire, block } => self.pass(token, new, expire, block),
+            Request::Acquire { token, expire, block, wait } => {
+                self.acquire(token, expire, block, wait)
+            }
+            Request::Pass { token, new, expire, block, wait } => {
+                self.pass(token, new, expire, block, wait)
+            }
             Request::Extend { token, expire } => self.extend(token, expire),
-            Request::Forget { token } => self.forget(token),
+            Request::Release { token } | Request::Forget { token } => self.release(token),
         }
     }
 
-    fn acquire(&mut self, token: Token, expire: u8, block: u16) -> Reply {
+    fn acquire(&mut self, token: Token, expire: u8, block: u16, wait: bool) -> Reply {
         match self.server.lock {
             None => self.take(token, expire, block),
             Some(record) if record.token == token => {
@@ -37,8 +41,10 @@ impl Execution<'_> {
                 self.got(token, block)
             }
             Some(record) => {
-                self.wait(token);
-                if record.token != FOREIGN {
+                if wait {
+                    self.wait(token);
+                }
+                if record.token != Token::FOREIGN {
                     self.publish(Push::Demand(record.token));
                 }
                 Reply::Busy { ttl: record.ttl }
@@ -58,16 +64,18 @@ impl Execution<'_> {
         Reply::Lost
     }
 
-    fn pass(&mut self, token: Token, new: Token, expire: u8, block: u16) -> Reply {
+    fn pass(&mut self, token: Token, new: Token, expire: u8, block: u16, wait: bool) -> Reply {
         if !self.is_held_by(token) {
             self.leave(token);
-            return self.acquire(new, expire, block);
+            return self.acquire(new, expire, block, wait);
         }
         if self.server.waiting.is_empty() {
             return self.take(new, expire, block);
         }
         self.grant_next();
-        self.wait(new);
+        if wait {
+            self.wait(new);
+        }
         match self.server.lock {
             Some(record) => Reply::Busy { ttl: record.ttl },
             None => Reply::Free,
@@ -80,14 +88,6 @@ impl Execution<'_> {
         }
         self.raise(expire);
         Reply::Kept
-    }
-
-    fn forget(&mut self, token: Token) -> Reply {
-        self.leave(token);
-        if self.is_held_by(token) {
-            self.grant_next();
-        }
-        Reply::Done
     }
 
     fn is_held_by(&self, token: Token) -> bool {
@@ -115,11 +115,11 @@ impl Execution<'_> {
         Reply::Got { block: self.reserve(block), epoch: self.server.epoch }
     }
 
-    /// Numbers are reserved backwards from the server's time, of which at least one unit has gone
-    /// by since the last ones were.
+    /// Numbers are reserved backwards from the server's time, some of which has gone by since the
+    /// last ones were.
     fn reserve(&mut self, block: u16) -> Block {
         let server = &mut *self.server;
-        server.time += 1;
+        server.time += self.config.pace;
         let next = server.fence.map_or(0, |last| last + 1);
         let (low, high) = if self.config.breaks(Broken::ForwardBlocks) {
             let low = next.max(server.time);
@@ -155,7 +155,7 @@ impl Execution<'_> {
     }
 
     /// Grants the lock to the next that has a receiver. Where pushes are not permitted nobody is
-    /// known to have none, so the list stays.
+    /// known to have none, so a list would stay.
     fn grant_next(&mut self) {
         self.server.lock = None;
         if !self.config.push {

@@ -1,14 +1,6 @@
 //! What a state of the model is made of.
 
-/// The manager that a token names, and which of its tokens it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Token {
-    pub(crate) manager: u8,
-    pub(crate) serial: u8,
-}
-
-/// The token of a holder that knows nothing of the protocol.
-pub(crate) const FOREIGN: Token = Token { manager: u8::MAX, serial: 0 };
+use crate::message::{Block, Push, Reply, Request, Token};
 
 /// How the record came to its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,37 +36,6 @@ pub(crate) struct Server {
     pub(crate) epoch: u8,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Block {
-    pub(crate) low: u16,
-    pub(crate) high: u16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Request {
-    Acquire { token: Token, expire: u8, block: u16 },
-    Release { token: Token },
-    Pass { token: Token, new: Token, expire: u8, block: u16 },
-    Extend { token: Token, expire: u8 },
-    Forget { token: Token },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Reply {
-    /// The lock is the asker's. `epoch` is not sent: it tells the properties what may be expected.
-    Got { block: Block, epoch: u8 },
-    /// It is somebody's, for so long.
-    Busy { ttl: u8 },
-    /// It was free to be had by anybody, the asker waits.
-    Free,
-    /// The lease was extended.
-    Kept,
-    /// The record is not the asker's.
-    Lost,
-    /// A release or a forget was carried out.
-    Done,
-}
-
 /// A request, and its reply as soon as the server has carried it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Flight {
@@ -84,33 +45,23 @@ pub(crate) struct Flight {
     pub(crate) reply: Option<Reply>,
 }
 
+/// What became of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Push {
-    /// The token's manager may raise the claim.
-    Grant(Token),
-    /// Somebody else waits for the lock that is held under the token.
-    Demand(Token),
-}
-
-impl Push {
-    pub(crate) fn token(self) -> Token {
-        match self {
-            Self::Grant(token) | Self::Demand(token) => token,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Health {
+pub enum Health {
+    /// It runs.
     Up,
+    /// It is stopped, while its clock goes on.
     Paused,
+    /// It is dead.
     Crashed,
 }
 
 /// What the server thinks of a manager's subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Inbox {
+pub enum Inbox {
+    /// There is none.
     Gone,
+    /// There is one, and it is read.
     Live,
     /// The other side is gone, which the server has not noticed.
     Stale,
@@ -138,6 +89,7 @@ pub(crate) enum Phase {
         token: Token,
         granted: bool,
     },
+    /// Waits in the list, or without pushes beside it, or pauses under a token that is new.
     Registered {
         token: Token,
         timer: Option<u8>,
@@ -148,6 +100,10 @@ pub(crate) enum Phase {
         new: Token,
         granted: bool,
     },
+    /// The release is out, and nobody waits.
+    Releasing {
+        token: Token,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -157,20 +113,20 @@ pub(crate) struct Manager {
     /// Nothing moves on the connection, which is not noticed.
     pub(crate) stalled: bool,
     pub(crate) inbox: Inbox,
-    /// Whether requests of it were ever left behind on a connection that was cut.
-    pub(crate) strayed: bool,
     /// Waiters that have not come yet.
     pub(crate) to_come: u8,
     /// Waiters in the local queue. Who runs a critical section is not in it.
     pub(crate) queue: u8,
     pub(crate) phase: Phase,
-    pub(crate) serial: u8,
+    pub(crate) serial: u16,
     /// The connection: requests in order, those that are carried out first.
     pub(crate) flights: Vec<Flight>,
     /// Requests of cut connections that are still to be carried out.
     pub(crate) late: Vec<Request>,
-    /// Releases and forgets that were not answered when the connection was cut.
+    /// Releases and forgets that are to be sent over the next connection.
     pub(crate) unsent: Vec<Request>,
+    /// Tokens that requests of cut connections may still bring into `L` or `W`.
+    pub(crate) strays: Vec<Token>,
     /// Pushes on their way, in no order.
     pub(crate) pushes: Vec<Push>,
 }
@@ -216,6 +172,7 @@ pub(crate) struct Budget {
     pub(crate) faults: u8,
     pub(crate) cancels: u8,
     pub(crate) renewals: u8,
+    pub(crate) pauses: u8,
     /// A clock falls behind once: the drift taken off a lease is good for no more.
     pub(crate) lags: u8,
 }

@@ -1,14 +1,30 @@
 //! What each action does to the world.
 
 use crate::{
-    action::Action,
-    config::Config,
+    action::{Action, overtaking},
+    config::{Broken, Config},
     manager::{Desk, Section},
+    message::{Push, Reply, Request},
     scripts::Execution,
-    state::{Claim, Health, Inbox, Phase, Push, Reply, Request, World},
+    state::{Claim, Health, Inbox, Phase, World},
 };
 
-pub(crate) fn apply(config: &Config, world: &mut World, action: Action) {
+/// A request that the server has carried out.
+pub(crate) struct Served {
+    pub(crate) request: Request,
+    pub(crate) reply: Reply,
+    pub(crate) published: Vec<Push>,
+}
+
+/// What a step has brought about beside the new state.
+#[derive(Default)]
+pub(crate) struct Effects {
+    pub(crate) served: Option<Served>,
+    pub(crate) section: Option<Section>,
+}
+
+pub(crate) fn apply(config: &Config, world: &mut World, action: Action) -> Effects {
+    let mut effects = Effects::default();
     match action {
         Action::Arrive(id) => desk(config, world, id).arrive(),
         Action::Cancel(id) => {
@@ -16,12 +32,13 @@ pub(crate) fn apply(config: &Config, world: &mut World, action: Action) {
             desk(config, world, id).cancel();
         }
         Action::HandOver(id) => {
-            let section = desk(config, world, id).end_section(true);
-            began(world, id, section);
+            effects.section = desk(config, world, id).hand_over();
+            began(world, id, effects.section);
         }
-        Action::End(id) => {
-            let section = desk(config, world, id).end_section(false);
-            began(world, id, section);
+        Action::End(id) => desk(config, world, id).end_section(),
+        Action::StepAside(id) => {
+            world.budget.pauses -= 1;
+            desk(config, world, id).step_aside();
         }
         Action::Renew(id) => {
             world.budget.renewals -= 1;
@@ -29,20 +46,33 @@ pub(crate) fn apply(config: &Config, world: &mut World, action: Action) {
         }
         Action::Lose(id) => desk(config, world, id).lose(),
         Action::Timer(id) => desk(config, world, id).timer(),
-        Action::Serve(id) => serve(config, world, id),
+        Action::Serve(id) => {
+            let flights = &world.managers[usize::from(id)].flights;
+            let next = flights.iter().position(|flight| flight.reply.is_none());
+            effects.served = next.map(|next| serve(config, world, id, next));
+        }
+        Action::Overtake(id) => {
+            let manager = &mut world.managers[usize::from(id)];
+            if let Some((pass, release)) = overtaking(manager) {
+                let pass = manager.flights.remove(pass);
+                manager.flights.insert(release, pass);
+                effects.served = Some(serve(config, world, id, release));
+            }
+        }
         Action::ServeLate(id) => {
             let request = world.managers[usize::from(id)].late.remove(0);
-            execute(config, world, request);
+            effects.served = Some(execute(config, world, request));
         }
+        Action::ForgetAgain(id) => desk(config, world, id).forget_strays(),
         Action::Reply(id) => {
             let flight = world.managers[usize::from(id)].flights.remove(0);
-            let section = desk(config, world, id).on_reply(flight);
-            began(world, id, section);
+            effects.section = desk(config, world, id).on_reply(flight);
+            began(world, id, effects.section);
         }
         Action::Push(id, push) => {
             let push = world.managers[usize::from(id)].pushes.remove(push);
-            let section = desk(config, world, id).on_push(push);
-            began(world, id, section);
+            effects.section = desk(config, world, id).on_push(push);
+            began(world, id, effects.section);
         }
         Action::Reconnect(id) => {
             world.ghost.idle = 0;
@@ -66,11 +96,24 @@ pub(crate) fn apply(config: &Config, world: &mut World, action: Action) {
         | Action::Crash(..)
         | Action::Pause(_)
         | Action::Stall(_)
-        | Action::Again(_)
         | Action::Flush => {
             world.budget.faults -= 1;
             fail(config, world, action);
         }
+    }
+    drop_gone_strays(world);
+    effects
+}
+
+/// Once nothing is late any more, forgetting what is neither in the record nor in the list makes no
+/// difference.
+fn drop_gone_strays(world: &mut World) {
+    let World { server, managers, .. } = world;
+    for manager in managers.iter_mut().filter(|manager| manager.late.is_empty()) {
+        manager.strays.retain(|token| {
+            server.waiting.contains(token)
+                || server.lock.is_some_and(|record| record.token == *token)
+        });
     }
 }
 
@@ -88,11 +131,11 @@ fn fail(config: &Config, world: &mut World, fault: Action) {
             }
         }
         Action::Cut(id, late) => {
-            cut(world, id, late);
+            cut(config, world, id, late);
             desk(config, world, id).disconnect();
         }
         Action::Crash(id, late) => {
-            cut(world, id, late);
+            cut(config, world, id, late);
             desk(config, world, id).crash();
         }
         Action::Pause(id) => {
@@ -103,7 +146,6 @@ fn fail(config: &Config, world: &mut World, fault: Action) {
             excuse(world, id);
             world.managers[usize::from(id)].stalled = true;
         }
-        Action::Again(id) => desk(config, world, id).send_again(),
         Action::Flush => {
             let server = &mut world.server;
             server.lock = None;
@@ -120,14 +162,13 @@ fn desk<'a>(config: &'a Config, world: &'a mut World, id: u8) -> Desk<'a> {
     Desk { config, id, manager: &mut world.managers[usize::from(id)] }
 }
 
-fn serve(config: &Config, world: &mut World, id: u8) {
-    let flights = &world.managers[usize::from(id)].flights;
-    let Some(next) = flights.iter().position(|flight| flight.reply.is_none()) else { return };
-    let reply = execute(config, world, flights[next].request);
-    world.managers[usize::from(id)].flights[next].reply = Some(reply);
+fn serve(config: &Config, world: &mut World, id: u8, next: usize) -> Served {
+    let served = execute(config, world, world.managers[usize::from(id)].flights[next].request);
+    world.managers[usize::from(id)].flights[next].reply = Some(served.reply);
+    served
 }
 
-fn execute(config: &Config, world: &mut World, request: Request) -> Reply {
+fn execute(config: &Config, world: &mut World, request: Request) -> Served {
     let inboxes: Vec<_> = world.managers.iter().map(|manager| manager.inbox).collect();
     let World { server, ghost, .. } = world;
     let mut execution =
@@ -136,7 +177,8 @@ fn execute(config: &Config, world: &mut World, request: Request) -> Reply {
     if execution.server.lock.is_some() {
         execution.ghost.idle = 0;
     }
-    for push in execution.published {
+    let published = execution.published;
+    for &push in &published {
         let manager = &mut world.managers[usize::from(push.token().manager)];
         // Reading the same push twice in a row is reading it once.
         if !manager.pushes.contains(&push) {
@@ -146,7 +188,7 @@ fn execute(config: &Config, world: &mut World, request: Request) -> Reply {
             excuse(world, push.token().manager);
         }
     }
-    reply
+    Served { request, reply, published }
 }
 
 /// What the properties keep of a section that began.
@@ -170,13 +212,20 @@ fn began(world: &mut World, id: u8, section: Option<Section>) {
 }
 
 /// Both sides lose the connection; the server may be late to notice.
-fn cut(world: &mut World, id: u8, late: usize) {
+fn cut(config: &Config, world: &mut World, id: u8, late: usize) {
     excuse(world, id);
     let manager = &mut world.managers[usize::from(id)];
     let unserved = manager.flights.iter().filter(|flight| flight.reply.is_none());
-    manager.late.extend(unserved.map(|flight| flight.request).take(late));
+    let late = unserved.map(|flight| flight.request).take(late);
+    for request in late {
+        manager.late.push(request);
+        // The manager does not know which requests are lost, and forgets again for each. Here it
+        // does so where that makes a difference.
+        if !config.breaks(Broken::AskAgainAfterCut) && !config.breaks(Broken::NoForgetOfStrays) {
+            manager.strays.extend(request.asks_under());
+        }
+    }
     manager.pushes.clear();
-    manager.strayed |= late > 0;
     if manager.inbox == Inbox::Live {
         manager.inbox = Inbox::Stale;
     }
@@ -229,9 +278,6 @@ fn lock_expires(world: &mut World) {
         && record.claim == Claim::Granted
     {
         let manager = &world.managers[usize::from(record.token.manager)];
-        // Granted to a token that is held: its record was lost, and a stray question for it came
-        // after. The holder still has its old lease, and is not told for less than a claim.
-        let held = manager.holds().is_some_and(|lease| lease.token == record.token);
-        world.ghost.lapsed |= !held && manager.flights.is_empty() && manager.pushes.is_empty();
+        world.ghost.lapsed |= manager.flights.is_empty() && manager.pushes.is_empty();
     }
 }

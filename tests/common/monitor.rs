@@ -25,7 +25,7 @@ impl Call {
     }
 
     pub(crate) fn is_release(&self) -> bool {
-        self.keys == 2 && self.arguments == 2
+        self.keys == 2
     }
 
     /// Reads a line of MONITOR: `+1700000000.1 [0 127.0.0.1:50000] "evalsha" "hash" "1" "key" ..`.

@@ -6,9 +6,9 @@
 -- KEYS[3]  the waiting list
 -- ARGV[1]  the owner token of the asker
 -- ARGV[2]  how long the lease lasts, in milliseconds
--- ARGV[3]  how long the fence is kept, in milliseconds
--- ARGV[4]  how many numbers are asked for
--- ARGV[5]  how long the waiting list lives, in milliseconds, or 0 to not wait
+-- ARGV[3]  how many numbers are asked for
+-- ARGV[4]  1 to wait if the lock is somebody else's, 0 to not wait
+-- ARGV[5]  1 if the token may be on the waiting list; else it is left out
 --
 -- Returns what `ask` does.
 

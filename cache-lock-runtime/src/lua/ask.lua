@@ -4,7 +4,7 @@
 -- {0, remaining milliseconds, 1 if the holder is a manager like the asker} if it is somebody else's;
 -- -1 milliseconds say that the record has no expiry. A failure of any kind, a record that is not
 -- ours among them, leaves nothing behind and is returned as an error.
-local function ask(lock, fence, list, token, expire, keep, block, life)
+local function ask(lock, fence, list, token, expire, block, waits, listed)
   local mine = redis.pcall('SET', lock, token, 'NX', 'PX', expire)
   if type(mine) == 'table' and mine.err then
     return mine
@@ -17,13 +17,13 @@ local function ask(lock, fence, list, token, expire, keep, block, life)
     local remaining = redis.call('PTTL', lock)
     if holder ~= token then
       local ours = holder:sub(1, 4) == 'cl1:'
-      if life ~= '0' then
-        local refused = wait(list, token, life)
+      if waits == '1' then
+        local refused = wait(list, token)
         if refused then
           return refused
         end
-        -- The holder hands the lock from one of its own callers to the next until it knows this. Who
-        -- may not publish, or is not heard, is found by the holder when it next asks.
+        -- The holder hands the lock from one of its own callers to the next until it knows this. If
+        -- it is not heard, it is found when the holder next asks.
         if ours then
           tell('demand', holder, lock)
         end
@@ -35,20 +35,18 @@ local function ask(lock, fence, list, token, expire, keep, block, life)
       redis.call('PEXPIRE', lock, expire)
     end
   end
-  local got = reserve(fence, keep, tonumber(block))
-  if not got.err then
-    local others = redis.pcall('ZCARD', list)
-    if type(others) == 'table' then
-      got = others
-    elseif others > 0 then
-      got[4] = others - redis.call('ZREM', list, token)
-    else
-      got[4] = 0
-    end
-  end
-  if got.err then
+  local low, high = reserve(fence, block)
+  if type(low) == 'table' then
     redis.call('DEL', lock)
+    return low
   end
-  return got
+  -- Who may not use lists has none.
+  local others = redis.pcall('ZCARD', list)
+  if type(others) == 'table' then
+    others = 0
+  elseif others > 0 and listed then
+    others = others - redis.call('ZREM', list, token)
+  end
+  return {1, low, high, others}
 end
 

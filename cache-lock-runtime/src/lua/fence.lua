@@ -5,32 +5,40 @@
 -- the data is lost, the time alone is above all that were given out. Without a last number that
 -- past may have been reserved from before, so the block is a single one.
 --
--- Returns {1, lowest, highest}, or the error that kept it from reserving. Numbers leave as integers;
--- where one becomes text, Lua's own conversion would round it to 14 digits.
-local function reserve(fence, keep, block)
-  local last = redis.pcall('GET', fence)
-  if type(last) == 'table' then
-    return last
-  end
-  -- A number that has none after it below 2^53, where doubles begin to leave some out, is not ours.
-  if last and not (last:match('^%d+$') and tonumber(last) < 9007199254740991) then
-    return {err = 'WRONGTYPE the fence is not a number below 2^53'}
-  end
+-- The last number is kept for a day; after that the time alone keeps the numbers rising.
+--
+-- Returns the lowest and the highest number as text, or the error that kept it from reserving. Lua's
+-- own conversion would round them to 14 digits, and that of Redis takes longer than all the rest.
+local function reserve(fence, block)
   local time = redis.pcall('TIME')
   if time.err then
     return time
   end
-  local high = time[1] * 1000000 + time[2]
-  local low = high
-  if last then
-    local next = tonumber(last) + 1
-    high = math.max(high, next)
-    low = math.max(next, high - block + 1)
+  local now = time[1] .. ('000000'):sub(#time[2] + 1) .. time[2]
+  local last = redis.pcall('SET', fence, now, 'PX', '86400000', 'GET')
+  if not last then
+    return now, now
   end
-  local kept = redis.pcall('SET', fence, string.format('%.0f', high), 'PX', keep)
-  if kept.err then
-    return kept
+  if type(last) == 'table' then
+    return last
   end
-  return {1, low, high}
+  local digits = last:find('^%d+$')
+  if block == '1' and digits and #last == #now and last < now then
+    return now, now
+  end
+  -- A number that has none after it below 2^53, where doubles begin to leave some out, is not ours.
+  local next = digits and tonumber(last) + 1
+  if not next or next > 9007199254740991 then
+    redis.call('SET', fence, last)
+    return {err = 'WRONGTYPE the fence is not a number below 2^53'}
+  end
+  local high = tonumber(now)
+  -- The server's clock was set back.
+  if next > high then
+    high = next
+    now = string.format('%.0f', high)
+    redis.call('SET', fence, now, 'PX', '86400000')
+  end
+  return string.format('%.0f', math.max(next, high - block + 1)), now
 end
 

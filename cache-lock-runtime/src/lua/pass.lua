@@ -2,24 +2,25 @@
 -- first, and if nobody does, the asker keeps it. The old token is over in every outcome, so that a
 -- pass that is carried out late finds a mismatch instead of what is held.
 --
--- KEYS and ARGV[1] to ARGV[5] as in acquire.lua
--- ARGV[6]  the token that is over
--- ARGV[7]  how long the claim of a grant lasts, in milliseconds
+-- KEYS and ARGV[1] to ARGV[4] as in acquire.lua
+-- ARGV[5]  the token that is over
+-- ARGV[6]  how long the claim of a grant lasts, in milliseconds
 --
 -- Returns what `ask` does, and {2} if nobody of those who wait could be told: the lock is free then.
 
 local holder = redis.pcall('GET', KEYS[1])
-if holder == ARGV[6] then
-  if redis.call('ZCARD', KEYS[3]) == 0 then
+if holder == ARGV[5] then
+  local waiting = redis.pcall('ZCARD', KEYS[3])
+  if waiting == 0 or type(waiting) == 'table' then
     local kept = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
     if kept.err then
       redis.call('DEL', KEYS[1])
       return kept
     end
   else
-    local granted = grant(KEYS[1], KEYS[3], ARGV[7])
-    if ARGV[5] ~= '0' then
-      local refused = wait(KEYS[3], ARGV[1], ARGV[5])
+    local granted = grant(KEYS[1], KEYS[3], ARGV[6])
+    if ARGV[4] == '1' then
+      local refused = wait(KEYS[3], ARGV[1])
       if refused then
         return refused
       end
@@ -30,6 +31,6 @@ if holder == ARGV[6] then
     return {2}
   end
 else
-  redis.pcall('ZREM', KEYS[3], ARGV[6])
+  redis.pcall('ZREM', KEYS[3], ARGV[5])
 end
-return ask(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+return ask(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4])

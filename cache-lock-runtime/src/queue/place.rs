@@ -54,6 +54,8 @@ pub(crate) struct Effects {
     pub(crate) release: Option<Ended>,
     /// Who has news.
     pub(crate) wake: Vec<Waker>,
+    /// A lease was handed from one section to the next without a question.
+    pub(crate) handed_over: bool,
 }
 
 /// A question that is out, and until when an answer is waited for.
@@ -194,7 +196,8 @@ impl Place {
             return None;
         }
         let (key, token, expire) = (scene.key.clone(), scene.owners.next(), settings.expire);
-        let question = Question { key, token, instead_of: None, expire, block: 1, wait: false };
+        let question =
+            Question { key, token, instead_of: None, expire, block: 1, wait: false, listed: false };
         let Reply::Got { mut numbers, sent_at, others } = ask(&question) else { return None };
         let fence = numbers.take()?;
         let tenure = Tenure {
@@ -402,6 +405,7 @@ impl Place {
         let Some(front) = self.waiters.front() else { return self.release(tenure, effects) };
         match tenure.cohort.turn(scene.now) {
             Turn::Next if tenure.suits(&front.settings, scene.now) => {
+                effects.handed_over = true;
                 self.hand_over(scene, tenure, scene.now, effects);
             }
             Turn::Next | Turn::Pass => {
@@ -624,6 +628,7 @@ impl Place {
             expire,
             block: self.waiters.len().clamp(1, LARGEST_BLOCK) as u32,
             wait: self.waiters.iter().any(|waiter| waiter.patience > scene.now),
+            listed,
         });
         effects.asker.clone_from(&asker);
         self.phase = Phase::Asking(Asking {

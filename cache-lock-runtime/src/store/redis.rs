@@ -33,14 +33,6 @@ use crate::{
     owner::{OwnerToken, Owners},
 };
 
-/// How long the last fencing number of an idle key is kept. After that the server's clock alone
-/// keeps the numbers rising.
-const FENCE_TTL_MS: &str = "86400000";
-
-/// How long a waiting list outlives the last question of those on it. They ask every second at
-/// least, so who has died vanishes with it, or when its turn comes.
-const WAITING_TTL_MS: &str = "5000";
-
 /// How long a grant lasts that is not claimed: its manager may have been stopped.
 const CLAIM: Duration = Duration::from_millis(500);
 

@@ -6,8 +6,8 @@ use redis::Value;
 use tokio::runtime::Handle;
 
 use super::{
-    ATTEMPTS_IN_FLIGHT, FENCE_TTL_MS, Inner, RELEASE_PAUSE, RedisStore, WAITING_TTL_MS, claim,
-    failure::Failure, link::Link, milliseconds, unexpected,
+    ATTEMPTS_IN_FLIGHT, Inner, RELEASE_PAUSE, RedisStore, claim, failure::Failure, link::Link,
+    milliseconds, unexpected,
 };
 use crate::{
     clock::Moment,
@@ -115,21 +115,25 @@ struct Open<'a> {
 
 impl Open<'_> {
     async fn send(&self, listed: bool) -> Result<Value, Failure> {
-        let Question { key, token, instead_of, expire, block, .. } = self.question;
+        let Question { key, token, instead_of, expire, block, listed: on_list, .. } = self.question;
         let (fence, waiting) = (key.fence_key(), key.waiting_key());
         let (token, lease, block) = (token.to_string(), milliseconds(*expire), block.to_string());
-        let life = if listed { WAITING_TTL_MS } else { "0" };
+        let waits = if listed { "1" } else { "0" };
         let keys = [key.as_str(), &fence, &waiting];
         let scripts = &self.store.inner.scripts;
-        let arguments = [&*token, &lease, FENCE_TTL_MS, &block, life];
+        let arguments = [&*token, &lease, &block, waits];
+        let [token, lease, block, waits] = arguments;
         match instead_of {
-            None => self.store.send_over(&self.link, &scripts.acquire, &keys, &arguments).await,
             Some(old) => {
-                let [token, lease, keep, block, life] = arguments;
                 let (old, claim) = (old.to_string(), claim(*expire));
-                let arguments = [token, lease, keep, block, life, &*old, &claim];
+                let arguments = [token, lease, block, waits, &*old, &claim];
                 self.store.send_over(&self.link, &scripts.pass, &keys, &arguments).await
             }
+            None if *on_list => {
+                let arguments = [token, lease, block, waits, "1"];
+                self.store.send_over(&self.link, &scripts.acquire, &keys, &arguments).await
+            }
+            None => self.store.send_over(&self.link, &scripts.acquire, &keys, &arguments).await,
         }
     }
 }
@@ -150,17 +154,30 @@ impl Drop for Open<'_> {
 }
 
 fn read(value: &Value, listed: bool, sent_at: Moment) -> Option<Reply> {
-    let Value::Array(reply) = value else { return None };
-    match reply[..] {
-        [Value::Int(1), Value::Int(low), Value::Int(high), Value::Int(others)] => {
-            Some(Reply::Got { numbers: Numbers::new(low, high), sent_at, others: others > 0 })
+    let reply = match value {
+        Value::Array(reply) => &reply[..],
+        only => {
+            let number = number(only)?;
+            let numbers = Numbers::new(number, number);
+            return Some(Reply::Got { numbers, sent_at, others: false });
+        }
+    };
+    match reply {
+        [Value::Int(1), low, high, Value::Int(others)] => {
+            let numbers = Numbers::new(number(low)?, number(high)?);
+            Some(Reply::Got { numbers, sent_at, others: *others > 0 })
         }
         [Value::Int(0), Value::Int(remaining), Value::Int(ours)] => Some(Reply::Busy {
-            remaining: u64::try_from(remaining).ok().map(Duration::from_millis),
-            ours: ours == 1,
+            remaining: u64::try_from(*remaining).ok().map(Duration::from_millis),
+            ours: *ours == 1,
             listed,
         }),
         [Value::Int(2)] => Some(Reply::Free { listed }),
         _ => None,
     }
+}
+
+fn number(value: &Value) -> Option<i64> {
+    let Value::BulkString(text) = value else { return None };
+    std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -10,11 +10,14 @@ use crate::{
     store::{Inbox, Push},
 };
 
+/// The number of no connection, and of those that nobody listens on.
+pub(super) const NONE: u64 = 0;
+
 /// The sending end of a manager's inbox, and the channel by which others reach it.
 pub(super) struct Mailbox {
     channel: String,
     sender: mpsc::UnboundedSender<Push>,
-    /// The connection over which somebody who publishes is heard, by its number; 0 for none.
+    /// The connection over which somebody who publishes is heard, by its number.
     live: AtomicU64,
     connections: AtomicU64,
     /// Why there are no pushes was said.
@@ -25,12 +28,12 @@ impl Mailbox {
     /// `channel` is what the tokens of the manager begin with.
     pub(super) fn new(channel: String) -> (Self, Inbox) {
         let (sender, inbox) = mpsc::unbounded_channel();
-        let (live, connections) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (live, connections) = (AtomicU64::new(NONE), AtomicU64::new(NONE));
         (Self { channel, sender, live, connections, warned: AtomicBool::new(false) }, inbox)
     }
 
     pub(super) fn is_live(&self) -> bool {
-        self.live.load(Ordering::Acquire) != 0
+        self.live.load(Ordering::Acquire) != NONE
     }
 
     /// A number for another connection.
@@ -61,7 +64,9 @@ impl Mailbox {
 
     /// A connection is over.
     pub(super) fn close(&self, number: u64) {
-        if self.live.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        let closed =
+            self.live.compare_exchange(number, NONE, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if closed && number != NONE {
             self.send(Push::Missed);
         }
     }
@@ -78,19 +83,13 @@ impl Mailbox {
         }
     }
 
-    /// Takes what the server has sent. It only moves messages: it runs where the connection is
-    /// read.
-    pub(super) fn receive(&self, number: u64, info: &PushInfo) {
-        match info.kind {
-            PushKind::Disconnection => self.close(number),
-            PushKind::Message => {
-                if let Some(Value::BulkString(text)) = info.data.get(1)
-                    && let Some(push) = std::str::from_utf8(text).ok().and_then(read)
-                {
-                    self.send(push);
-                }
-            }
-            _ => {}
+    /// Takes what the server has sent.
+    pub(super) fn receive(&self, info: &PushInfo) {
+        if info.kind == PushKind::Message
+            && let Some(Value::BulkString(text)) = info.data.get(1)
+            && let Some(push) = std::str::from_utf8(text).ok().and_then(read)
+        {
+            self.send(push);
         }
     }
 

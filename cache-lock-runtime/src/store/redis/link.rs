@@ -15,7 +15,8 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, RedisError, Value,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError,
+    Value,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use tokio::{
@@ -26,7 +27,7 @@ use tokio::{
 use super::{
     config::Parsed,
     failure::{Failure, describe},
-    inbox::Mailbox,
+    inbox::{self, Mailbox},
 };
 use crate::{
     clock::Moment,
@@ -215,25 +216,27 @@ impl Links {
         !asked_for
     }
 
-    async fn open_in_time(&self, runtime: Id) -> Result<Arc<Link>, BackendError> {
+    async fn open_in_time(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
         let end = Moment::now().after(OPENING);
         self.driver.within(end, self.open(runtime)).await.unwrap_or_else(|| Err(not_accepted()))
     }
 
-    async fn open(&self, runtime: Id) -> Result<Arc<Link>, BackendError> {
+    async fn open(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
         // The timers of this runtime may be blocked or paused, so all limits are the driver's.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
-        let number = if listens { self.mailbox.number() } else { 0 };
+        let number = if listens { self.mailbox.number() } else { inbox::NONE };
         let mut resp2 = self.resp2.load(Ordering::Relaxed);
         loop {
             let client = if resp2 { &self.client_resp2 } else { &self.client };
             let mut config = config.clone();
             if listens && !resp2 {
-                let mailbox = Arc::clone(&self.mailbox);
+                let links = Arc::downgrade(self);
                 config = config.set_push_sender(move |info| {
-                    mailbox.receive(number, &info);
+                    if let Some(links) = links.upgrade() {
+                        links.receive(number, runtime, &info);
+                    }
                     Ok::<(), Infallible>(())
                 });
             }
@@ -252,6 +255,24 @@ impl Links {
                 Err(error) => return Err(describe(error)),
             }
         }
+    }
+
+    /// Takes what the server has sent unasked. It only moves messages: it runs where the connection
+    /// is read.
+    fn receive(&self, number: u64, runtime: Id, info: &PushInfo) {
+        if info.kind != PushKind::Disconnection {
+            return self.mailbox.receive(info);
+        }
+        // Whoever asks next finds another one, instead of finding out.
+        let mut slots = self.slots();
+        let opened = slots.get(&runtime).and_then(|slot| slot.opened.get());
+        if matches!(opened, Some(Ok(link)) if link.number == number)
+            && let Some(slot) = slots.remove(&runtime)
+        {
+            slot.end.notify_one();
+        }
+        drop(slots);
+        self.mailbox.close(number);
     }
 
     /// Takes a connection out of use. What is already sent over it may still be answered.

@@ -26,7 +26,7 @@ macro_rules! script {
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            acquire: script!("tell", "waiting", "fence", "ask", "acquire"),
+            acquire: script!("fence", "free", "tell", "waiting", "ask", "acquire"),
             pass: script!("tell", "grant", "waiting", "fence", "ask", "pass"),
             extend: script!("extend"),
             release: script!("tell", "grant", "release"),
