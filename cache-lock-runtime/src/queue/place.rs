@@ -475,7 +475,9 @@ impl Place {
         due: Moment,
         effects: &mut Effects,
     ) {
-        let Asking { token, expire, granted, .. } = asking;
+        let Asking { token, expire, granted, listed: was_listed, .. } = asking;
+        // A question that does not enter it into the list does not take it off either.
+        let listed = listed || was_listed;
         if granted && !self.waiters.is_empty() {
             return self.ask(scene, Ask::again(token), effects);
         }

@@ -1,0 +1,47 @@
+//! Processes that want one lock all the time have it for about the same number of sections.
+
+use std::time::Duration;
+
+use test_support::RedisServer;
+
+use crate::{
+    SECOND,
+    crew::{Log, Member, Work, history},
+};
+
+/// The part of each process, as a multiple of what would be just.
+fn shares(processes: usize, callers: usize) -> Vec<f64> {
+    let (server, log) = (RedisServer::start(), Log::new(&format!("fairness-{processes}")));
+    let mut members: Vec<_> = (0..processes).map(|_| Member::start(&server, &log)).collect();
+    let work = Work { callers, sections: 0, expire: 10 * SECOND, timeout: 60 * SECOND };
+    members.iter_mut().for_each(|member| member.begin(work));
+    std::thread::sleep(Duration::from_millis(1500));
+    members.iter_mut().for_each(|member| member.tell("end"));
+    let sections: Vec<_> = members.iter_mut().map(|member| member.report().sections).collect();
+    history(&log.read());
+    let total: u64 = sections.iter().sum();
+    sections.iter().map(|&own| own as f64 * processes as f64 / total as f64).collect()
+}
+
+#[test]
+fn two_and_four_processes_have_their_shares() {
+    for processes in [2, 4] {
+        let shares = shares(processes, 20);
+        assert!(shares.iter().all(|share| (0.5..1.5).contains(share)), "{shares:?}");
+    }
+}
+
+#[test]
+#[ignore = "takes long; run in release mode"]
+fn shares_in_ten_runs() {
+    for processes in [2, 4] {
+        for callers in [1, 20, 250] {
+            let runs: Vec<_> = (0..10).map(|_| shares(processes, callers)).collect();
+            let all = || runs.iter().flatten().copied();
+            let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
+            eprintln!(
+                "{processes} processes, {callers} callers: {least:.3} to {most:.3}, {runs:.2?}"
+            );
+        }
+    }
+}

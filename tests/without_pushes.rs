@@ -1,0 +1,157 @@
+//! Waiting where there are no pushes: the server is asked again and again.
+
+#[path = "common/fleet.rs"]
+mod fleet;
+#[path = "common/log.rs"]
+mod log;
+#[path = "common/waiters.rs"]
+mod waiters;
+
+use std::time::Duration;
+
+use cache_lock::{LockManager, LockManagerBuilder, LockOptions};
+use test_support::{RedisServer, wait_until};
+use tokio::task::JoinHandle;
+
+use self::{
+    fleet::guarded,
+    waiters::{listed, wait_until_clean, wait_until_idle, wait_until_listed},
+};
+
+/// Longer than a test takes: nobody gets the lock because a lease has run out.
+const LONG: LockOptions =
+    LockOptions::new().expire(Duration::from_secs(3600)).timeout(Duration::from_secs(50));
+
+/// All that a user needs who may not use channels, on a server of version 7.
+const RULES: &str = "~room* +evalsha +eval +set +get +pttl +pexpire +del +time \
+                     +zcard +zadd +zscore +zrange +zrem";
+
+fn limited(more: &str) -> RedisServer {
+    log::record();
+    RedisServer::builder().user("app", "word", &format!("{RULES} {more}")).start()
+}
+
+fn builder() -> LockManagerBuilder {
+    LockManager::builder().attempt_timeout(Duration::from_millis(300))
+}
+
+async fn manager(url: &str) -> LockManager {
+    builder().connect(url).await.expect("the user is let in")
+}
+
+/// How often it was said that a server gives no pushes.
+fn warnings(server: &RedisServer) -> usize {
+    let port = format!(":{}", server.port());
+    let about = |record: &log::Record| record.field("server").contains(&port);
+    let said = |record: &log::Record| record.message().starts_with("no push notifications");
+    log::records().iter().filter(|record| about(record) && said(record)).count()
+}
+
+fn sections(locks: &LockManager, callers: usize, each: usize) -> Vec<JoinHandle<()>> {
+    (0..callers)
+        .map(|_| {
+            let locks = locks.clone();
+            tokio::spawn(async move {
+                for _ in 0..each {
+                    let guard = locks.acquire("room", &LONG).await.expect("it gets its turn");
+                    guard.release().await.expect("the server answers");
+                }
+            })
+        })
+        .collect()
+}
+
+async fn all(callers: Vec<JoinHandle<()>>) {
+    for caller in callers {
+        guarded(caller).await.expect("no panic");
+    }
+}
+
+/// The lock goes back and forth between two managers, with callers of both waiting.
+async fn takes_turns(server: &RedisServer, url: &str) {
+    let managers = [manager(url).await, manager(url).await];
+    for round in 0..4 {
+        let [holder, waiter] = [&managers[round % 2], &managers[(round + 1) % 2]];
+        let guard = holder.acquire("room", &LONG).await.expect("it is free");
+        let callers = sections(waiter, 10, 2);
+        wait_until("they wait", || {
+            waiter.in_hand().keys == 1 && warnings(server) == round.min(1) + 1
+        });
+        assert!(listed(server).is_empty(), "who is not told is not listed");
+        guard.release().await.expect("the server answers");
+        all(callers).await;
+        if round == 2 {
+            // Over new connections it is not said again.
+            server.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
+        }
+    }
+    wait_until_clean(server);
+    managers.iter().for_each(wait_until_idle);
+    assert_eq!(warnings(server), 2, "one for each manager");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_may_not_use_channels() {
+    let server = limited("");
+    takes_turns(&server, &server.url_of_user("app")).await;
+    let server = limited("+subscribe +publish");
+    takes_turns(&server, &server.url_of_user("app")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_may_listen_and_not_tell() {
+    let server = limited("&cl1:* +subscribe");
+    takes_turns(&server, &server.url_of_user("app")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_may_tell_and_not_listen() {
+    let server = limited("&cl1:* +publish");
+    takes_turns(&server, &server.url_of_user("app")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_speaks_resp2_alone() {
+    log::record();
+    let server = RedisServer::builder().config("rename-command", "HELLO \"\"").start();
+    takes_turns(&server, &server.url()).await;
+    let server = RedisServer::start();
+    takes_turns(&server, &format!("{}?protocol=resp2", server.url())).await;
+}
+
+/// With the rights that the warning names there are pushes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_may_use_channels() {
+    let server = limited("&cl1:* +subscribe +publish");
+    let url = server.url_of_user("app");
+    let (holder, locks) = (manager(&url).await, manager(&url).await);
+    let guard = holder.acquire("room", &LONG).await.expect("it is free");
+    let callers = sections(&locks, 1, 1);
+    wait_until_listed(&server, 1);
+    guard.release().await.expect("the server answers");
+    all(callers).await;
+    wait_until_clean(&server);
+    assert_eq!(warnings(&server), 0);
+}
+
+/// One manager is told, and the other is not, or cannot tell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_of_both_kinds() {
+    for more in ["", "&cl1:* +subscribe", "&cl1:* +publish"] {
+        let server = limited(more);
+        let (told, untold) =
+            (manager(&server.url()).await, manager(&server.url_of_user("app")).await);
+        for [holder, waiter] in [[&told, &untold], [&untold, &told], [&told, &untold]] {
+            let guard = holder.acquire("room", &LONG).await.expect("it is free");
+            let callers = sections(waiter, 5, 2);
+            wait_until("they wait", || waiter.in_hand().keys == 1);
+            guard.release().await.expect("the server answers");
+            all(callers).await;
+        }
+        let mut callers = sections(&told, 10, 20);
+        callers.extend(sections(&untold, 10, 20));
+        all(callers).await;
+        wait_until_clean(&server);
+        [told, untold].iter().for_each(wait_until_idle);
+    }
+}
