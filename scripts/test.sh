@@ -35,6 +35,13 @@ clippy() {
     cargo clippy -p cache-lock -p cache-lock-runtime --no-default-features -- -D warnings
 }
 
+# A workspace of its own, where clippy is what can be had without building all of its dependencies.
+benchmark() {
+    cargo fmt --manifest-path bench/suite/Cargo.toml --check
+    cargo clippy --manifest-path bench/suite/Cargo.toml --target-dir target --locked --all-targets \
+        -- -D warnings
+}
+
 documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
 }
@@ -58,6 +65,7 @@ served_seckill() { scripts/with-services.sh cargo run --quiet --release -p secki
 step "Set-up" scripts/set-up.sh
 step "Format" cargo fmt --all --check
 step "Clippy" clippy
+step "Benchmark, not run" benchmark
 step "Documentation" documentation
 
 rust_version=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

@@ -166,7 +166,8 @@ impl LockGuard {
         }
         let (store, lease) = (&self.manager.store, &self.lease);
         let (key, expire) = (&lease.key, lease.settings.expire);
-        let give_up = self.manager.attempt_end(started, expire);
+        // However short the lease was, it is good to know what became of it.
+        let give_up = started.after(self.manager.attempt_timeout);
         let span =
             tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty);
         let releasing = store.release(key, &lease.owner, expire, give_up);

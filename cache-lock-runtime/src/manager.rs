@@ -65,7 +65,7 @@ pub(crate) struct Inner {
     pub(crate) queues: Arc<Queues>,
     pub(crate) renewer: Arc<Renewer>,
     pub(crate) defaults: Defaults,
-    attempt_timeout: Duration,
+    pub(crate) attempt_timeout: Duration,
     /// What the store tells unasked, until the thread reads it.
     inbox: Mutex<Option<Inbox>>,
     pub(crate) acquired: AtomicU64,

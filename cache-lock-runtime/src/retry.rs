@@ -5,10 +5,13 @@ use std::time::Duration;
 use crate::clock::Moment;
 
 /// The pauses at first: critical sections are mostly short.
-const SHORTEST: Duration = Duration::from_millis(2);
+const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(64);
 /// A pause is this part of the wait so far: what it adds to the wait is small beside it.
 const PART: u32 = 256;
+
+/// Who lets others find the lock free asks again after such a pause.
+const STANDING_BACK: Duration = Duration::from_millis(4);
 
 /// The same for a server that cannot be asked.
 const SHORTEST_AFTER_FAILURE: Duration = Duration::from_millis(4);
@@ -58,7 +61,7 @@ impl Pace {
 
     /// The pause in which others may find the lock free.
     pub(crate) fn standing_back(&mut self, now: Moment) -> Moment {
-        now.after(self.upper_half(SHORTEST * 2))
+        now.after(self.upper_half(STANDING_BACK))
     }
 
     fn waited(&mut self, now: Moment) -> Duration {

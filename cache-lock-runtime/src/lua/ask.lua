@@ -1,24 +1,30 @@
 -- Asks for the lock. A part of the scripts that acquire.
 --
+-- `listed` says that the token may be on the waiting list, or may have been granted the lock; `taken`
+-- that somebody is known to hold it.
+--
 -- Returns {1, lowest number, highest number, others that wait} if the lock is the asker's, and
 -- {0, remaining milliseconds, 1 if the holder is a manager like the asker} if it is somebody else's;
 -- -1 milliseconds say that the record has no expiry. A failure of any kind, a record that is not
 -- ours among them, leaves nothing behind and is returned as an error.
-local function ask(lock, fence, list, token, expire, block, waits, listed)
-  local mine = redis.pcall('SET', lock, token, 'NX', 'PX', expire)
-  if type(mine) == 'table' and mine.err then
-    return mine
-  end
-  if not mine then
-    local holder = redis.pcall('GET', lock)
-    if type(holder) == 'table' then
-      return holder
+local function ask(lock, fence, list, token, expire, block, waits, listed, taken)
+  local holder = (taken or listed) and redis.pcall('GET', lock)
+  if not holder then
+    local mine = redis.pcall('SET', lock, token, 'NX', 'PX', expire)
+    if mine and mine.err then
+      return mine
     end
+    holder = not mine and redis.pcall('GET', lock)
+  end
+  if type(holder) == 'table' then
+    return holder
+  end
+  if holder then
     local remaining = redis.call('PTTL', lock)
     if holder ~= token then
       local ours = holder:sub(1, 4) == 'cl1:'
       if waits == '1' then
-        local refused = wait(list, token)
+        local refused = wait(list, token, listed)
         if refused then
           return refused
         end

@@ -7,17 +7,18 @@
 --
 -- The first command that writes is one that a server out of memory does not refuse.
 local function grant(lock, list, claim)
-  local waiting = redis.pcall('ZCARD', list)
-  while type(waiting) == 'number' and waiting > 0 do
-    local token = redis.call('ZRANGE', list, 0, 0)[1]
+  local first = redis.pcall('ZRANGE', list, 0, 0)
+  while not first.err and first[1] do
+    local token = first[1]
     local heard = tell('grant', token, lock)
     if type(heard) == 'table' then
       break
     end
-    waiting = waiting - redis.call('ZREM', list, token)
+    redis.call('ZREM', list, token)
     if heard > 0 and not redis.pcall('SET', lock, token, 'PX', claim).err then
       return true
     end
+    first = redis.call('ZRANGE', list, 0, 0)
   end
   redis.call('DEL', lock)
   return false

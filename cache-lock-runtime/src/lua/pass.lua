@@ -20,7 +20,7 @@ if holder == ARGV[5] then
   else
     local granted = grant(KEYS[1], KEYS[3], ARGV[6])
     if ARGV[4] == '1' then
-      local refused = wait(KEYS[3], ARGV[1])
+      local refused = wait(KEYS[3], ARGV[1], false)
       if refused then
         return refused
       end
