@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use cache_lock::{LockGuard, LockManager};
-use test_support::{Data, Proxy, RedisServer};
+use test_support::{Data, Direction, Fault, Proxy, RedisServer};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -61,6 +61,8 @@ async fn a_release_grants_to_the_manager_that_waits() {
     let token = listed(&server).remove(0);
     let monitor = Monitor::of(&server);
     release(guard).await;
+    // Before its timer would have asked.
+    assert_eq!(server.cli(&["GET", "room"]), token);
     let guard = guarded(waiter).await.expect("no panic");
     let calls = monitor.calls(&server);
     let [call] = after_release(&calls) else { panic!("{calls:?}") };
@@ -171,7 +173,13 @@ async fn a_process_that_is_stopped_with_a_grant() {
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let mut stopped = Member::start(&server, &log);
     let guard = taken(&holder).await;
-    stopped.begin(Work { callers: 1, sections: 1, expire: SECOND * 3600, timeout: SECOND * 60 });
+    stopped.begin(Work {
+        callers: 1,
+        sections: 1,
+        expire: SECOND * 3600,
+        timeout: SECOND * 60,
+        impatient: 0,
+    });
     wait_until_listed(&server, 1);
     let waiter = listed_behind(&server, &locks, 1);
     let granted = listed(&server).remove(0);
@@ -299,4 +307,29 @@ async fn grants_for_nobody_go_back() {
     server.cli(&["SET", "room", &token, "PX", "3600000"]);
     release(guarded(waiting(&holder)).await.expect("no panic")).await;
     wait_until_clean(&server);
+}
+
+/// Over the new connection its manager asks at once, and finds the grant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_is_lost_with_its_connection() {
+    const ROUNDS: u64 = 10;
+    let server = RedisServer::start();
+    let holder = manager(&server).await;
+    for _ in 0..ROUNDS {
+        let proxy = Proxy::start(server.port());
+        let locks = LockManager::connect(&server.url_through(proxy.port())).await;
+        let locks = locks.expect("the server runs");
+        let guard = taken(&holder).await;
+        let waiter = listed_behind(&server, &locks, 0);
+        let granted = listed(&server).remove(0);
+        proxy.set(Direction::Replies, Fault::Hold);
+        release(guard).await;
+        assert_eq!(server.cli(&["GET", "room"]), granted);
+        proxy.cut();
+        proxy.pass();
+        release(guarded(waiter).await.expect("no panic")).await;
+        wait_until_clean(&server);
+    }
+    // Each time, if nobody asked before its timer.
+    assert!(expired(&server) < ROUNDS / 2, "the claims were waited for");
 }

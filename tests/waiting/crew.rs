@@ -74,6 +74,8 @@ pub(crate) struct Report {
     pub(crate) sections: u64,
     /// Those who did not get the lock within their timeout.
     pub(crate) contended: u64,
+    /// The same of those who wait for a short time only.
+    pub(crate) impatient: u64,
     /// Those whose lease was lost.
     pub(crate) lost: u64,
     /// Those who were told of another error.
@@ -82,7 +84,7 @@ pub(crate) struct Report {
     pub(crate) longest: Duration,
     /// The waits longer than a second.
     pub(crate) over_a_second: u64,
-    /// How far the longest call went beyond its timeout.
+    /// How far the longest call went beyond its timeout, or an attempt if that is longer.
     pub(crate) overrun: Duration,
 }
 
@@ -90,6 +92,7 @@ impl Report {
     pub(crate) fn add(&mut self, other: &Self) {
         self.sections += other.sections;
         self.contended += other.contended;
+        self.impatient += other.impatient;
         self.lost += other.lost;
         self.failed += other.failed;
         self.longest = self.longest.max(other.longest);
@@ -98,20 +101,24 @@ impl Report {
     }
 
     fn to_line(self) -> String {
-        let Self { sections, contended, lost, failed, over_a_second, .. } = self;
+        let Self { sections, contended, impatient, lost, failed, over_a_second, .. } = self;
         let (longest, overrun) = (self.longest.as_micros(), self.overrun.as_micros());
-        format!("done {sections} {contended} {lost} {failed} {longest} {over_a_second} {overrun}")
+        format!(
+            "done {sections} {contended} {impatient} {lost} {failed} {over_a_second} {longest} {overrun}"
+        )
     }
 
     fn from_line(line: &str) -> Option<Self> {
         let numbers = line.strip_prefix("done ")?.split(' ').map(|word| word.parse().ok());
         let numbers: Vec<u64> = numbers.collect::<Option<_>>()?;
-        let [sections, contended, lost, failed, longest, over_a_second, overrun] = numbers[..]
+        let [sections, contended, impatient, lost, failed, over_a_second, longest, overrun] =
+            numbers[..]
         else {
             return None;
         };
         let (longest, overrun) = (Duration::from_micros(longest), Duration::from_micros(overrun));
-        Some(Self { sections, contended, lost, failed, longest, over_a_second, overrun })
+        let counts = Self { sections, contended, impatient, lost, failed, ..Self::default() };
+        Some(Self { over_a_second, longest, overrun, ..counts })
     }
 }
 
@@ -123,6 +130,8 @@ pub(crate) struct Work {
     pub(crate) sections: usize,
     pub(crate) expire: Duration,
     pub(crate) timeout: Duration,
+    /// Every so many callers one waits for a tenth of a second only; 0 for none.
+    pub(crate) impatient: usize,
 }
 
 /// A child process, which ends with its owner.
@@ -155,9 +164,9 @@ impl Member {
     }
 
     pub(crate) fn begin(&mut self, work: Work) {
-        let Work { callers, sections, expire, timeout } = work;
+        let Work { callers, sections, expire, timeout, impatient } = work;
         let (expire, timeout) = (expire.as_millis(), timeout.as_millis());
-        self.tell(&format!("work {callers} {sections} {expire} {timeout}"));
+        self.tell(&format!("work {callers} {sections} {expire} {timeout} {impatient}"));
     }
 
     pub(crate) fn tell(&mut self, order: &str) {
@@ -232,12 +241,15 @@ async fn child() {
         let order = tokio::task::block_in_place(|| orders.recv()).expect("the reader goes on");
         let numbers = order.strip_prefix("work ").expect("there is no other order").split(' ');
         let numbers: Vec<u64> = numbers.map(|word| word.parse().expect("a number")).collect();
-        let [callers, sections, expire, timeout] = numbers[..] else { panic!("{order}") };
+        let [callers, sections, expire, timeout, impatient] = numbers[..] else {
+            panic!("{order}")
+        };
         let work = Work {
             callers: callers as usize,
             sections: sections as usize,
             expire: Duration::from_millis(expire),
             timeout: Duration::from_millis(timeout),
+            impatient: impatient as usize,
         };
         say(&run_callers(&locks, &log, work, &ended).await.to_line());
     }
@@ -258,9 +270,10 @@ async fn run_callers(
     let total = Arc::new(Mutex::new(Report::default()));
     let log = Arc::new(Appender::open(log));
     let callers: Vec<_> = (0..work.callers)
-        .map(|_| {
+        .map(|caller| {
             let (locks, log, ended) = (locks.clone(), Arc::clone(&log), Arc::clone(ended));
             let total = Arc::clone(&total);
+            let is_impatient = work.impatient > 0 && caller % work.impatient == 0;
             tokio::spawn(async move {
                 let mut report = Report::default();
                 let mut sections = 0;
@@ -268,7 +281,7 @@ async fn run_callers(
                     && (work.sections == 0 || sections < work.sections)
                 {
                     sections += 1;
-                    section(&locks, &log, work, &mut report).await;
+                    section(&locks, &log, work, is_impatient, &mut report).await;
                 }
                 total.lock().expect("no panic").add(&report);
             })
@@ -280,8 +293,16 @@ async fn run_callers(
     *total.lock().expect("no panic")
 }
 
-async fn section(locks: &LockManager, log: &Appender, work: Work, report: &mut Report) {
-    let options = LockOptions::new().expire(work.expire).timeout(work.timeout);
+async fn section(
+    locks: &LockManager,
+    log: &Appender,
+    work: Work,
+    is_impatient: bool,
+    report: &mut Report,
+) {
+    let timeout = if is_impatient { Duration::from_millis(100) } else { work.timeout };
+    let options = LockOptions::new().expire(work.expire).timeout(timeout);
+    let attempt = Duration::from_secs(1).min(work.expire / 2);
     let (called, process) = (Instant::now(), std::process::id());
     let mut waited = None;
     let body = async |lock: &LockGuard| {
@@ -294,10 +315,11 @@ async fn section(locks: &LockManager, log: &Appender, work: Work, report: &mut R
     let waited = waited.unwrap_or_else(|| called.elapsed());
     report.longest = report.longest.max(waited);
     report.over_a_second += u64::from(waited > Duration::from_secs(1));
-    report.overrun = report.overrun.max(waited.saturating_sub(work.timeout));
+    report.overrun = report.overrun.max(waited.saturating_sub(timeout.max(attempt)));
     match outcome {
         Ok(()) => report.sections += 1,
         Err(error) if error.is_lost() => report.lost += 1,
+        Err(error) if error.is_contended() && is_impatient => report.impatient += 1,
         Err(error) if error.is_contended() => report.contended += 1,
         Err(error) => {
             report.failed += 1;

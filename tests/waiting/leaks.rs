@@ -1,5 +1,7 @@
 //! Nothing is kept of keys that are idle, and many held ones cost few commands.
 
+use std::time::Duration;
+
 use cache_lock::{LockGuard, LockManager};
 use test_support::{RedisServer, wait_until};
 
@@ -67,8 +69,8 @@ async fn a_hundred_thousand_keys() {
 }
 
 /// So many leases are extended by few calls, and none is lost.
-async fn held_at_once(keys: usize, rounds: u64) {
-    let options = LONG.expire(6 * SECOND);
+async fn held_at_once(keys: usize, expire: Duration, rounds: u64) {
+    let options = LONG.expire(expire);
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let manager = locks.clone();
@@ -95,11 +97,11 @@ async fn held_at_once(keys: usize, rounds: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_leases_are_extended_together() {
-    held_at_once(20_000, 2).await;
+    held_at_once(20_000, 6 * SECOND, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes long; run in release mode"]
 async fn a_hundred_thousand_leases() {
-    held_at_once(100_000, 20).await;
+    held_at_once(100_000, 10 * SECOND, 10).await;
 }
