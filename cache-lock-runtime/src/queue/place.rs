@@ -216,7 +216,7 @@ impl Place {
     pub(crate) fn leave(&mut self, scene: &Scene<'_>, waiter: &Arc<Waiter>, effects: &mut Effects) {
         match waiter.leave() {
             Some(lease) => {
-                let in_time = lease.release();
+                let in_time = lease.release(scene.now);
                 self.end(scene, &lease, in_time, effects);
             }
             None => self.remove(scene, waiter, effects),
@@ -560,7 +560,7 @@ impl Place {
                     && waiter.miss()
                 {
                     let lease = Arc::clone(lease);
-                    let in_time = lease.release();
+                    let in_time = lease.release(scene.now);
                     self.end(scene, &lease, in_time, effects);
                 }
             }
