@@ -22,6 +22,9 @@ use crate::{
     store::{Failed, Fate, Question, Reply},
 };
 
+#[cfg(test)]
+mod tests;
+
 /// The most numbers that are reserved at a time.
 const LARGEST_BLOCK: usize = 1000;
 
@@ -476,6 +479,8 @@ impl Place {
         effects: &mut Effects,
     ) {
         let Asking { token, expire, granted, .. } = asking;
+        // What does not ask to wait stays on the list where an earlier question has put it.
+        let listed = listed || asking.listed;
         if granted && !self.waiters.is_empty() {
             return self.ask(scene, Ask::again(token), effects);
         }
