@@ -525,6 +525,8 @@ impl Place {
             {
                 asking.others = true;
             }
+            // It was granted the lock, and is about to be told so.
+            Phase::Registered(registered) if registered.token == token => {}
             Phase::Releasing(releasing) if *releasing == token => {}
             _ => effects.release = Some(Ended { token, expire: scene.attempt }),
         }
