@@ -6,6 +6,8 @@ mod config;
 mod failure;
 mod inbox;
 mod link;
+#[cfg(test)]
+pub(crate) mod replay;
 mod script;
 #[cfg(feature = "tls")]
 mod tls;
