@@ -24,6 +24,8 @@ use crate::{
 
 #[cfg(test)]
 mod tests;
+#[cfg(all(test, feature = "redis"))]
+pub(super) mod view;
 
 /// The most numbers that are reserved at a time.
 const LARGEST_BLOCK: usize = 1000;

@@ -80,6 +80,8 @@ pub(crate) struct Server {
     /// The fencing number for each of the model's, and the last one.
     numbers: HashMap<u16, i64>,
     last_number: i64,
+    /// How many numbers are reserved for each of the model's, where that reserves several.
+    pub(crate) scale: u16,
     _redis: RedisServer,
 }
 
@@ -129,6 +131,7 @@ impl Server {
             records: Records::default(),
             numbers: HashMap::new(),
             last_number: 0,
+            scale: 1,
             _redis: redis,
         }
     }
@@ -205,7 +208,14 @@ impl Server {
         if !self.records.waiting.is_empty() {
             transaction.cmd("PEXPIRE").arg(&waiting).arg(self.records.waiting_left).ignore();
         }
+        if let Some(last) = self.records.fence.filter(|_| self.scale > 1) {
+            // A second without a reservation, from which many can be made.
+            self.last_number = last - 1_000_000;
+            let fence = self.key.fence_key();
+            transaction.cmd("SET").arg(fence).arg(self.last_number).arg("KEEPTTL").ignore();
+        }
         transaction.add_command(call);
+        transaction.cmd("TIME");
         transaction.cmd("GET").arg(&lock);
         transaction.cmd("PTTL").arg(&lock);
         transaction.cmd("ZRANGE").arg(&waiting).arg(0).arg(-1);
@@ -214,17 +224,20 @@ impl Server {
         transaction.cmd("PTTL").arg(self.key.fence_key());
         transaction.cmd("PERSIST").arg(&lock).ignore();
         transaction.cmd("PERSIST").arg(&waiting).ignore();
-        type Found = (Value, Option<String>, i64, Vec<String>, i64, Option<i64>, i64);
+        type Found = (Value, (i64, i64), Option<String>, i64, Vec<String>, i64, Option<i64>, i64);
         let found: Found = transaction
             .query(&mut self.connection)
             .map_err(|error| format!("{asked:?} failed: {error}"))?;
-        let (answer, lock, lock_left, waiting, waiting_left, fence, fence_left) = found;
+        let (answer, time, lock, lock_left, waiting, waiting_left, fence, fence_left) = found;
         let has_end = |exists: bool, left: i64| exists == (left > 0);
         if !has_end(lock.is_some(), lock_left)
             || !has_end(!waiting.is_empty(), waiting_left)
             || !has_end(fence.is_some(), fence_left)
         {
             return Err(format!("{asked:?} leaves a record without an end"));
+        }
+        if fence > Some(time.0 * 1_000_000 + time.1) {
+            return Err(format!("{asked:?} reserves numbers that lie ahead of the time"));
         }
         // The microseconds since the beginning of the transaction are as good as none.
         let whole =
@@ -320,9 +333,15 @@ impl Server {
         if self.records.fence != Some(self.last_number) {
             return Err(format!("{real:?} were reserved; the fence is {:?}", self.records.fence));
         }
-        let as_many = real.len() == usize::from(block.left());
+        let scale = if block.left() > 1 { self.scale } else { 1 };
+        let as_many = real.len() == usize::from(block.left() * scale);
         self.numbers.extend((block.low..=block.high).zip(real));
         Ok(as_many)
+    }
+
+    /// The real one for a number of the model's.
+    pub(crate) fn number(&self, number: u16) -> Option<i64> {
+        self.numbers.get(&number).copied()
     }
 
     /// Whether the pushes that came are those that the model's server has published. Those who do
@@ -384,6 +403,13 @@ impl Server {
             ));
         }
         Ok(())
+    }
+
+    /// The token holds the lock or waits for it.
+    pub(crate) fn knows(&self, token: &OwnerToken) -> bool {
+        let token = token.to_string();
+        self.records.lock.as_ref().is_some_and(|(holder, _)| *holder == token)
+            || self.records.waiting.contains(&token)
     }
 }
 

@@ -25,6 +25,7 @@ fn the_scripts_do_what_the_model_does() {
     let owners: Vec<_> = (0..config.managers).map(|_| Arc::new(Owners::new())).collect();
     let names: Vec<_> = owners.iter().map(|owners| &**owners).collect();
     let mut server = Server::start(&names, true);
+    server.scale = 1000;
     let mut served = 0;
     for seed in 0..40 {
         let config = Config { foreign: seed % 4 == 0, ..config.clone() };
@@ -60,6 +61,8 @@ fn replay(
         _ => {}
     }
     if let Some(served) = &step.served {
+        let scale = server.scale;
+        let many = |block: u16| u32::from(if block > 1 { block * scale } else { 1 });
         let mut real = |token: Token| {
             let owners = &owners[usize::from(token.manager)];
             tokens.entry(token).or_insert_with(|| owners.next()).clone()
@@ -71,7 +74,7 @@ fn replay(
                     token: real(token),
                     instead_of: None,
                     expire: TICK * u32::from(expire),
-                    block: u32::from(block),
+                    block: many(block),
                     wait: true,
                     listed: before.waiting.contains(&token),
                 };
@@ -83,7 +86,7 @@ fn replay(
                     token: real(new),
                     instead_of: Some(real(token)),
                     expire: TICK * u32::from(expire),
-                    block: u32::from(block),
+                    block: many(block),
                     wait: true,
                     listed: false,
                 };
