@@ -38,6 +38,8 @@ use crate::{
 
 mod cohort;
 mod place;
+#[cfg(all(test, feature = "redis"))]
+mod replay;
 mod waiter;
 
 /// A map with room for so many more than it holds is made smaller.

@@ -22,6 +22,11 @@ use crate::{
     store::{Failed, Fate, Question, Reply},
 };
 
+#[cfg(test)]
+mod tests;
+#[cfg(all(test, feature = "redis"))]
+pub(super) mod view;
+
 /// The most numbers that are reserved at a time.
 const LARGEST_BLOCK: usize = 1000;
 
@@ -216,7 +221,7 @@ impl Place {
     pub(crate) fn leave(&mut self, scene: &Scene<'_>, waiter: &Arc<Waiter>, effects: &mut Effects) {
         match waiter.leave() {
             Some(lease) => {
-                let in_time = lease.release();
+                let in_time = lease.release(scene.now);
                 self.end(scene, &lease, in_time, effects);
             }
             None => self.remove(scene, waiter, effects),
@@ -475,9 +480,9 @@ impl Place {
         due: Moment,
         effects: &mut Effects,
     ) {
-        let Asking { token, expire, granted, listed: was_listed, .. } = asking;
-        // A question that does not enter it into the list does not take it off either.
-        let listed = listed || was_listed;
+        let Asking { token, expire, granted, .. } = asking;
+        // What does not ask to wait stays on the list where an earlier question has put it.
+        let listed = listed || asking.listed;
         if granted && !self.waiters.is_empty() {
             return self.ask(scene, Ask::again(token), effects);
         }
@@ -524,6 +529,8 @@ impl Place {
             {
                 asking.others = true;
             }
+            // It was granted the lock, and is about to be told so.
+            Phase::Registered(registered) if registered.token == token => {}
             Phase::Releasing(releasing) if *releasing == token => {}
             _ => effects.release = Some(Ended { token, expire: scene.attempt }),
         }
@@ -564,7 +571,7 @@ impl Place {
                     && waiter.miss()
                 {
                     let lease = Arc::clone(lease);
-                    let in_time = lease.release();
+                    let in_time = lease.release(scene.now);
                     self.end(scene, &lease, in_time, effects);
                 }
             }

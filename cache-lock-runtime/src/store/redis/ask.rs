@@ -2,16 +2,17 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use redis::Value;
 use tokio::runtime::Handle;
 
 use super::{
-    ATTEMPTS_IN_FLIGHT, Inner, RELEASE_PAUSE, RedisStore, claim, failure::Failure, link::Link,
-    milliseconds, unexpected,
+    ATTEMPTS_IN_FLIGHT, Inner, RELEASE_PAUSE, RedisStore,
+    call::{Call, read_reply},
+    failure::Failure,
+    link::Link,
+    unexpected,
 };
 use crate::{
     clock::Moment,
-    fence::Numbers,
     key::LockKey,
     owner::OwnerToken,
     store::{Failed, Fate, Question, Released, Reply},
@@ -30,11 +31,12 @@ impl RedisStore {
         let listed = question.wait && self.inner.links.are_heard();
         let sent_at = Moment::now();
         let mut open = Open { store: self, link, question: &question, sent_at, answered: false };
-        let answer = open.send(listed).await;
+        let call = Call::ask(&self.inner.scripts, &question, listed);
+        let answer = self.send_over(&open.link, &call).await;
         // Of a refused one it is known that it was not carried out.
         open.answered = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
         match answer {
-            Ok(value) => read(&value, listed, sent_at)
+            Ok(value) => read_reply(&value, listed, sent_at)
                 .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused }),
             Err(failure) => {
                 let fate = match failure {
@@ -59,11 +61,8 @@ impl RedisStore {
             let attempt = store.inner.attempt;
             let until =
                 Moment::now().after(expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
-            let (waiting, text) = (key.waiting_key(), token.to_string());
-            let script = &store.inner.scripts.release;
-            let keys = [key.as_str(), &waiting];
-            let arguments = [&*text, &claim(expire)];
-            let mut behind = pin!(store.run_over(&link, script, &keys, &arguments, until));
+            let call = Call::release(&store.inner.scripts, &key, &token, expire);
+            let mut behind = pin!(store.run_over(&link, &call, until));
             let soon = Moment::now().after(attempt);
             let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
                 Some(answer) => answer,
@@ -113,31 +112,6 @@ struct Open<'a> {
     answered: bool,
 }
 
-impl Open<'_> {
-    async fn send(&self, listed: bool) -> Result<Value, Failure> {
-        let Question { key, token, instead_of, expire, block, listed: on_list, .. } = self.question;
-        let (fence, waiting) = (key.fence_key(), key.waiting_key());
-        let (token, lease, block) = (token.to_string(), milliseconds(*expire), block.to_string());
-        let waits = if listed { "1" } else { "0" };
-        let keys = [key.as_str(), &fence, &waiting];
-        let scripts = &self.store.inner.scripts;
-        let arguments = [&*token, &lease, &block, waits];
-        let [token, lease, block, waits] = arguments;
-        match instead_of {
-            Some(old) => {
-                let (old, claim) = (old.to_string(), claim(*expire));
-                let arguments = [token, lease, block, waits, &*old, &claim];
-                self.store.send_over(&self.link, &scripts.pass, &keys, &arguments).await
-            }
-            None if *on_list => {
-                let arguments = [token, lease, block, waits, "1"];
-                self.store.send_over(&self.link, &scripts.acquire, &keys, &arguments).await
-            }
-            None => self.store.send_over(&self.link, &scripts.acquire, &keys, &arguments).await,
-        }
-    }
-}
-
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         if self.answered {
@@ -151,33 +125,4 @@ impl Drop for Open<'_> {
             self.store.forget(Arc::clone(&self.link), key.clone(), token.clone(), *expire);
         }
     }
-}
-
-fn read(value: &Value, listed: bool, sent_at: Moment) -> Option<Reply> {
-    let reply = match value {
-        Value::Array(reply) => &reply[..],
-        only => {
-            let number = number(only)?;
-            let numbers = Numbers::new(number, number);
-            return Some(Reply::Got { numbers, sent_at, others: false });
-        }
-    };
-    match reply {
-        [Value::Int(1), low, high, Value::Int(others)] => {
-            let numbers = Numbers::new(number(low)?, number(high)?);
-            Some(Reply::Got { numbers, sent_at, others: *others > 0 })
-        }
-        [Value::Int(0), Value::Int(remaining), Value::Int(ours)] => Some(Reply::Busy {
-            remaining: u64::try_from(*remaining).ok().map(Duration::from_millis),
-            ours: *ours == 1,
-            listed,
-        }),
-        [Value::Int(2)] => Some(Reply::Free { listed }),
-        _ => None,
-    }
-}
-
-fn number(value: &Value) -> Option<i64> {
-    let Value::BulkString(text) = value else { return None };
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
