@@ -577,7 +577,10 @@ impl Place {
     pub(crate) fn close(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
         self.refuse_all(&Refusal::ShutDown, effects);
         match &mut self.phase {
-            Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
+            // One that has just joined may have taken it over already.
+            Phase::Asking(asking) => {
+                effects.take_over = effects.take_over.take().or_else(|| asking.take_over(scene));
+            }
             Phase::Registered(_) => self.stop_waiting(effects),
             _ => {}
         }
