@@ -525,6 +525,9 @@ impl Place {
                 asking.others = true;
             }
             Phase::Releasing(releasing) if *releasing == token => {}
+            // A grant whose push was lost. It will be asked under again, so it must not be released:
+            // the release could be carried out after that, and free what is held by then.
+            Phase::Registered(registered) if registered.token == token => {}
             _ => effects.release = Some(Ended { token, expire: scene.attempt }),
         }
     }
