@@ -497,7 +497,12 @@ impl Future for InLine<'_> {
             // Whoever takes its question over wakes it, but not before it has left its waker.
             Poll::Pending if asks && waiting.asks_by_itself() => return Poll::Pending,
             Poll::Pending => match poll_patience(queues, key, waiting, sleep, context) {
-                Poll::Ready(refusal) => Outcome::Refused(refusal),
+                // It may have been handed the lock since it was looked at last. It is in no line any
+                // more, so nothing comes after this look.
+                Poll::Ready(refusal) => match waiting.poll_outcome(context) {
+                    Poll::Ready(outcome) => outcome,
+                    Poll::Pending => Outcome::Refused(refusal),
+                },
                 Poll::Pending => return Poll::Pending,
             },
         };

@@ -532,6 +532,9 @@ impl Place {
             // It was granted the lock, and is about to be told so.
             Phase::Registered(registered) if registered.token == token => {}
             Phase::Releasing(releasing) if *releasing == token => {}
+            // A grant whose push was lost. It will be asked under again, so it must not be released:
+            // the release could be carried out after that, and free what is held by then.
+            Phase::Registered(registered) if registered.token == token => {}
             _ => effects.release = Some(Ended { token, expire: scene.attempt }),
         }
     }
@@ -584,7 +587,10 @@ impl Place {
     pub(crate) fn close(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
         self.refuse_all(&Refusal::ShutDown, effects);
         match &mut self.phase {
-            Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
+            // One that has just joined may have taken it over already.
+            Phase::Asking(asking) => {
+                effects.take_over = effects.take_over.take().or_else(|| asking.take_over(scene));
+            }
             Phase::Registered(_) => self.stop_waiting(effects),
             _ => {}
         }

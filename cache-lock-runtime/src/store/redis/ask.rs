@@ -24,7 +24,10 @@ impl RedisStore {
         question: Question,
         runtime: Option<Handle>,
     ) -> Result<Reply, Failed> {
-        let link = match self.link_of(runtime.as_ref()).await {
+        let mut unsent = Unsent { store: self, question: &question, settled: false };
+        let link = self.link_of(runtime.as_ref()).await;
+        unsent.settled = true;
+        let link = match link {
             Ok(link) => link,
             Err(error) => return Err(Failed { error, fate: Fate::Refused }),
         };
@@ -96,6 +99,28 @@ impl RedisStore {
             }
             driver.sleep_until(Moment::now().after(pause).min(until)).await;
             pause *= 2;
+        }
+    }
+}
+
+/// A question that has no connection yet. If nobody waits for that any longer, its tokens are over
+/// all the same, so the one that it was to end is released.
+struct Unsent<'a> {
+    store: &'a RedisStore,
+    question: &'a Question,
+    /// There is a connection, or it is said that there is none.
+    settled: bool,
+}
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        let Question { key, instead_of, expire, .. } = self.question;
+        if let (false, Some(token)) = (self.settled, instead_of) {
+            let (store, key, token, expire) =
+                (self.store.clone(), key.clone(), token.clone(), *expire);
+            self.store.inner.driver.spawn(async move {
+                store.release_until(&key, &token, expire, Moment::now().after(expire)).await;
+            });
         }
     }
 }
