@@ -321,8 +321,14 @@ impl Queues {
         let mut places = self.places();
         // Read inside of the lock, so that the events of a place are in the order of their times.
         let now = Moment::now();
-        let scene =
-            Scene { key, manager: self.manager, owners: &self.owners, attempt: self.attempt, now };
+        let scene = Scene {
+            key,
+            manager: self.manager,
+            owners: &self.owners,
+            attempt: self.attempt,
+            told: self.store.tells(),
+            now,
+        };
         let mut entry = match places.entry(key.clone()) {
             hash_map::Entry::Occupied(entry) => entry,
             hash_map::Entry::Vacant(entry) => {

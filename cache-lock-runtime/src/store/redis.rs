@@ -94,6 +94,11 @@ impl RedisStore {
         self.inner.links.attend();
     }
 
+    /// Whether pushes arrive.
+    pub(crate) fn tells(&self) -> bool {
+        self.inner.links.are_heard()
+    }
+
     /// The connection for a runtime or, without one, of the driver.
     async fn link_of(&self, runtime: Option<&Handle>) -> Result<Arc<Link>, BackendError> {
         let Inner { links, driver, .. } = &*self.inner;

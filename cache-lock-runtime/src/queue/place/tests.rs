@@ -25,7 +25,14 @@ fn busy(listed: bool) -> Result<Reply, Failed> {
 #[test]
 fn a_token_that_was_listed_leaves_the_list_when_nobody_waits_any_more() {
     let (key, owners) = (LockKey::from("key"), Arc::new(Owners::new()));
-    let at = |now| Scene { key: &key, manager: 1, owners: &owners, attempt: EXPIRE / 10, now };
+    let at = |now| Scene {
+        key: &key,
+        manager: 1,
+        owners: &owners,
+        attempt: EXPIRE / 10,
+        told: true,
+        now,
+    };
     let mut place = Place::new(1);
     let mut effects = Effects::default();
     place.join(&at(START), &waiter(Duration::from_millis(500)), &mut effects);

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Asking, Hold, Phase, Place, Registered};
+use super::{
+    Place,
+    phase::{Asking, Hold, Phase, Registered},
+};
 use crate::{
     clock::Moment,
     lease::Lease,

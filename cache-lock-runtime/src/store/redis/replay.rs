@@ -279,7 +279,7 @@ impl Server {
                 answered = !matches!(read, Value::Push { .. });
             }
             for info in inbox.received.try_iter() {
-                inbox.mailbox.receive(1, &info);
+                inbox.mailbox.receive(&info);
             }
             std::iter::from_fn(|| inbox.pushes.try_recv().ok()).collect()
         };
