@@ -7,6 +7,7 @@
 
 use std::{
     io,
+    panic::{self, AssertUnwindSafe},
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
@@ -168,14 +169,14 @@ impl Shared {
                 stop.as_mut().poll(context).map(|()| None)
             });
             match woken.await {
-                Some(wakers) => wakers.into_iter().for_each(Waker::wake),
+                Some(wakers) => wake(wakers),
                 None => break,
             }
         }
         // Tasks that are left may be waiting for a timer.
         let timers = async {
             loop {
-                self.timers.due().await.into_iter().for_each(Waker::wake);
+                wake(self.timers.due().await);
             }
         };
         let mut timers = pin!(timers);
@@ -196,6 +197,19 @@ impl Shared {
             idle.await;
         }
     }
+}
+
+/// Wakes those whose time has come. A waker is code of whoever waits: one that panics must not end the
+/// thread on which all leases are renewed.
+fn wake(wakers: Vec<Waker>) {
+    for waker in wakers {
+        unharmed(|| waker.wake());
+    }
+}
+
+/// Runs code that may panic, and goes on all the same.
+pub(crate) fn unharmed(event: impl FnOnce()) {
+    let _ = panic::catch_unwind(AssertUnwindSafe(event));
 }
 
 /// Something that has to come to its end before the driver is idle.
@@ -238,5 +252,47 @@ impl Drop for Sleep<'_> {
         if let Some(slot) = self.slot {
             self.timers.remove(slot);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Wake;
+
+    use super::*;
+
+    struct Panics;
+
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+
+    struct Tells(mpsc::Sender<()>);
+
+    impl Wake for Tells {
+        fn wake(self: Arc<Self>) {
+            self.0.send(()).expect("the test waits");
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_costs_nobody_the_time() {
+        let driver = Driver::new();
+        driver.start(std::future::pending).expect("a thread");
+        let (sender, woken) = mpsc::channel();
+        let wakers = [Waker::from(Arc::new(Panics)), Waker::from(Arc::new(Tells(sender)))];
+        let mut due = Moment::now();
+        let sleeps = wakers.map(|waker| {
+            due = due.after(Duration::from_millis(20));
+            let mut sleep = driver.sleep_until(due);
+            let polled = Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+            sleep
+        });
+        woken.recv_timeout(Duration::from_secs(30)).expect("the thread goes on");
+        drop(sleeps);
+        driver.stop();
     }
 }

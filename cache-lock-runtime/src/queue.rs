@@ -7,7 +7,6 @@
 use std::{
     collections::{HashMap, hash_map},
     fmt,
-    panic::{self, AssertUnwindSafe},
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -27,7 +26,7 @@ use self::{
 use crate::{
     agenda::{Agenda, Slot},
     clock::Moment,
-    driver::{Driver, Running, Sleep},
+    driver::{Driver, Running, Sleep, unharmed},
     error::{BackendError, BackendErrorKind},
     key::LockKey,
     lease::{Lease, drift},
@@ -260,6 +259,7 @@ impl Queues {
                 }
                 due.as_mut().poll(context).map(Event::Due)
             });
+            // A waker that panics must not cost all waiters their timers.
             match event.await {
                 Event::Push(Some(push)) => unharmed(|| self.pushed(push)),
                 Event::Push(None) => inbox = None,
@@ -462,11 +462,6 @@ fn answer_at_once(
             return;
         }
     }
-}
-
-/// A waker that panics must not cost all waiters their timers.
-fn unharmed(event: impl FnOnce()) {
-    let _ = panic::catch_unwind(AssertUnwindSafe(event));
 }
 
 enum Event {
