@@ -9,8 +9,8 @@ mod waiters;
 
 use std::time::Duration;
 
-use cache_lock::{LockManager, LockManagerBuilder, LockOptions};
-use test_support::{RedisServer, wait_until};
+use cache_lock::{LockError, LockManager, LockManagerBuilder, LockOptions};
+use test_support::{Proxy, RedisServer, wait_until};
 use tokio::task::JoinHandle;
 
 use self::{
@@ -156,15 +156,41 @@ async fn a_fleet_of_both_kinds() {
     }
 }
 
-/// Managers that are told hand the lock to each other. Who is not told finds it free between them.
+/// A lock is passed on while there is no connection, and the one that is being opened hangs for
+/// longer than the question has. No push tells the manager that it is its own lock that it waits for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "managers that hand the lock to each other leave no gap yet"]
-async fn who_is_not_told_beside_two_who_are() {
+async fn a_pass_that_was_never_sent() {
     let server = limited("");
-    let managers = [manager(&server.url()).await, manager(&server.url()).await];
-    let callers: Vec<_> =
-        managers.iter().flat_map(|locks| sections(locks, 20, usize::MAX)).collect();
-    let untold = manager(&server.url_of_user("app")).await;
-    all(sections(&untold, 1, 3)).await;
-    callers.iter().for_each(JoinHandle::abort);
+    let proxy = Proxy::start(server.port());
+    let url = server.url_of_user("app");
+    let url = url.replace(&server.port().to_string(), &proxy.port().to_string());
+    let locks = manager(&url).await;
+    let guard = locks.acquire("room", &LONG).await.expect("it is free");
+    // Another lease than the one that is held: it has to be asked for.
+    let waiter = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.acquire("room", &LONG.expire(Duration::from_secs(60))).await }
+    });
+    let connections = |number| locks.in_hand().connections == number;
+    wait_until("it waits", || connections(2) && proxy.open() == 2);
+    proxy.swallow();
+    proxy.cut();
+    wait_until("the manager has noticed", || connections(1));
+    drop(guard);
+    let overdue = async {
+        loop {
+            match locks.try_acquire("room", &LONG).await {
+                Ok(guard) => assert!(guard.is_none(), "nobody is there"),
+                Err(error) => break error,
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let error = guarded(overdue).await;
+    assert!(matches!(error, LockError::Backend { .. }), "{error:?}");
+    proxy.pass();
+    proxy.cut();
+    let guard = guarded(waiter).await.expect("no panic").expect("the lock that was passed on");
+    guard.release().await.expect("the server answers");
+    wait_until_clean(&server);
 }

@@ -57,8 +57,6 @@ async fn wait(
     let waiting = wait_in_line(manager, &key, &settings, enclosing, started);
     let acquired = waiting.instrument(span.clone()).await;
     let waited = started.until(Moment::now());
-    // The guard comes before all that is logged: what reads the log may fail.
-    let acquired = acquired.map(|lease| LockGuard::new(Arc::clone(manager), lease));
     let outcome = match &acquired {
         Ok(_) => "acquired",
         Err(Refusal::Busy { .. }) => "contended",
@@ -92,7 +90,7 @@ async fn wait_in_line(
     settings: &Settings,
     enclosing: Option<Arc<Lease>>,
     started: Moment,
-) -> Result<Arc<Lease>, Refusal> {
+) -> Result<LockGuard, Refusal> {
     let patience = started.after(settings.timeout);
     let end = patience.max(started.after(manager.attempt(settings.expire)));
     loop {
@@ -116,6 +114,8 @@ async fn wait_in_line(
             }
             continue;
         }
-        return Ok(lease);
+        // The guard comes before all that is logged, the end of the span as well: what reads the log
+        // may fail.
+        return Ok(LockGuard::new(Arc::clone(manager), lease));
     }
 }

@@ -140,7 +140,7 @@ impl LockGuard {
             LockError::backend(&self.lease.key, started.until(Moment::now()), source)
         })?;
         if kept == [Extended::Kept] {
-            self.lease.extended(sent_at, duration);
+            self.lease.extended(Moment::now(), sent_at, duration);
         } else {
             self.lease.lose(LostReason::Gone);
             self.manager.queues.lost(&self.lease);

@@ -121,10 +121,14 @@ impl Lease {
     /// Why the lease is lost, if it is. Looks at the clock, so that a lease ends on time even if
     /// nobody has noticed yet; what was lost once stays lost.
     pub(crate) fn lost_reason(&self) -> Option<LostReason> {
+        self.lost_reason_by(Moment::now())
+    }
+
+    fn lost_reason_by(&self, now: Moment) -> Option<LostReason> {
         match self.state.load(Ordering::Acquire) {
-            HELD if Moment::now() >= self.deadline() => {
+            HELD if now >= self.deadline() => {
                 self.lose(self.reason_at_deadline());
-                self.lost_reason()
+                self.lost_reason_by(now)
             }
             EXPIRED => Some(LostReason::Expired),
             GONE => Some(LostReason::Gone),
@@ -165,8 +169,8 @@ impl Lease {
     }
 
     /// The holder has given the lease up. False if it was lost before, or should have been.
-    pub(crate) fn release(&self) -> bool {
-        let in_time = Moment::now() < self.deadline();
+    pub(crate) fn release(&self, now: Moment) -> bool {
+        let in_time = now < self.deadline();
         self.end(RELEASED) && in_time
     }
 
@@ -187,8 +191,8 @@ impl Lease {
     /// Takes note of a successful extension. It never ends the lease earlier, nor later than the
     /// last end, though the request may have been sent later than it was reckoned; and a lease
     /// that is over stays over.
-    pub(crate) fn extended(&self, sent_at: Moment, expire: Duration) {
-        if self.lost_reason().is_none() {
+    pub(crate) fn extended(&self, now: Moment, sent_at: Moment, expire: Duration) {
+        if self.lost_reason_by(now).is_none() {
             let deadline = valid_until(sent_at, expire).min(self.last_end().unwrap_or(Moment::FAR));
             self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
         }

@@ -90,7 +90,7 @@ impl Inner {
     /// had not ended before.
     pub(crate) fn end(&self, lease: &Arc<Lease>) -> (Ending, bool) {
         // It comes first: nothing that the server says or does not say makes the lock ours again.
-        let in_time = lease.release();
+        let in_time = lease.release(Moment::now());
         self.renewer.leave(lease);
         (self.queues.end(lease, in_time), in_time)
     }

@@ -38,6 +38,8 @@ use crate::{
 
 mod cohort;
 mod place;
+#[cfg(all(test, feature = "redis"))]
+mod replay;
 mod waiter;
 
 /// A map with room for so many more than it holds is made smaller.
@@ -319,8 +321,14 @@ impl Queues {
         let mut places = self.places();
         // Read inside of the lock, so that the events of a place are in the order of their times.
         let now = Moment::now();
-        let scene =
-            Scene { key, manager: self.manager, owners: &self.owners, attempt: self.attempt, now };
+        let scene = Scene {
+            key,
+            manager: self.manager,
+            owners: &self.owners,
+            attempt: self.attempt,
+            told: self.store.tells(),
+            now,
+        };
         let mut entry = match places.entry(key.clone()) {
             hash_map::Entry::Occupied(entry) => entry,
             hash_map::Entry::Vacant(entry) => {
@@ -495,7 +503,12 @@ impl Future for InLine<'_> {
             // Whoever takes its question over wakes it, but not before it has left its waker.
             Poll::Pending if asks && waiting.asks_by_itself() => return Poll::Pending,
             Poll::Pending => match poll_patience(queues, key, waiting, sleep, context) {
-                Poll::Ready(refusal) => Outcome::Refused(refusal),
+                // It may have been handed the lock since it was looked at last. It is in no line any
+                // more, so nothing comes after this look.
+                Poll::Ready(refusal) => match waiting.poll_outcome(context) {
+                    Poll::Ready(outcome) => outcome,
+                    Poll::Pending => Outcome::Refused(refusal),
+                },
                 Poll::Pending => return Poll::Pending,
             },
         };

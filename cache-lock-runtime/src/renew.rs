@@ -172,7 +172,7 @@ impl Renewer {
     fn extended(&self, lease: &Arc<Lease>, extension: &Extension, sent_at: Moment, kept: Extended) {
         match kept {
             Extended::Kept => {
-                lease.extended(sent_at, extension.expire);
+                lease.extended(Moment::now(), sent_at, extension.expire);
                 lease.renewal_failed(false);
                 warn_of_long_hold(lease, sent_at);
                 if !lease.is_over() {

@@ -209,4 +209,13 @@ impl Store {
             Self::Redis(store) => store.attend(),
         }
     }
+
+    /// Whether this manager is told by push of what happens to its keys.
+    pub(crate) fn tells(&self) -> bool {
+        match self {
+            Self::Memory(_) => true,
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.tells(),
+        }
+    }
 }

@@ -119,7 +119,7 @@ pub struct Config {
     pub faults: u8,
     /// Which.
     pub kinds: Kinds,
-    /// Whether the last waiter in a queue asks for a shorter lease than the others.
+    /// Whether every second waiter of a manager asks for a shorter lease than the others.
     pub mixed: bool,
     /// How many waiters give up at most.
     pub cancels: u8,

@@ -25,7 +25,7 @@ struct Arguments {
     /// Which faults [default: all].
     #[arg(long, value_enum, value_delimiter = ',')]
     kinds: Vec<Kind>,
-    /// The last waiter in a queue asks for a shorter lease than the others.
+    /// Every second waiter of a manager asks for a shorter lease than the others.
     #[arg(long)]
     mixed: bool,
     /// How many waiters give up at most.

@@ -3,7 +3,7 @@
 //! Each function changes the manager and puts requests on its connection, nothing else.
 
 use crate::{
-    config::{Broken, Config},
+    config::{Broken, Config, Times},
     message::{Block, Push, Reply, Request, Token},
     state::{Flight, Health, Inbox, Lease, Manager, Phase},
 };
@@ -364,15 +364,18 @@ impl Desk<'_> {
         self.send(Request::Pass { token: old, new, expire, block, wait });
     }
 
-    /// The leader asks for the lease that it wants itself.
+    /// The leader asks for the lease that it wants itself. Waiters are served in the order in which
+    /// they came, so which one leads follows from how many have not come yet.
     fn expire(&self) -> u8 {
-        let expire = self.config.times.expire;
-        if self.config.mixed && self.manager.queue == 1 { expire - 2 } else { expire }
+        let Times { expire, .. } = self.config.times;
+        let behind = self.manager.to_come + self.manager.queue;
+        let leader = self.config.waiters.saturating_sub(behind);
+        if self.config.mixed && leader % 2 == 1 { expire - 2 } else { expire }
     }
 
-    /// More than one number is reserved if there is more than one waiter.
+    /// A number for each waiter.
     fn block(&self) -> u16 {
-        if self.manager.queue > 1 { self.config.block } else { 1 }
+        u16::from(self.manager.queue).clamp(1, self.config.block)
     }
 
     /// There is no point in a place in the list for a token that cannot be told of its turn.

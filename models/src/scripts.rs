@@ -43,9 +43,9 @@ impl Execution<'_> {
             Some(record) => {
                 if wait {
                     self.wait(token);
-                }
-                if record.token != Token::FOREIGN {
-                    self.publish(Push::Demand(record.token));
+                    if record.token != Token::FOREIGN {
+                        self.publish(Push::Demand(record.token));
+                    }
                 }
                 Reply::Busy { ttl: record.ttl }
             }

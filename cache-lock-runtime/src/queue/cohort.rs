@@ -13,6 +13,9 @@ const TURN_ALONE: Duration = Duration::from_millis(100);
 /// Time since the lock was last free, while nobody is known to wait. Other libraries, and managers
 /// that get no pushes, are on no list: they only find a lock that is free when they ask.
 const UNSHARED: Duration = Duration::from_millis(250);
+/// The same for a manager that gets no pushes: it is not told of anybody, and others like it may be
+/// most of its fleet.
+const UNSHARED_UNTOLD: Duration = Duration::from_millis(25);
 
 /// The sections that run under one lease, one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +54,13 @@ impl Cohort {
         self.asked
     }
 
-    pub(super) fn turn(&self, now: Moment) -> Turn {
+    /// `told` says that pushes arrive.
+    pub(super) fn turn(&self, now: Moment, told: bool) -> Turn {
         let asked = self.asked.until(now);
+        let unshared = if told { UNSHARED } else { UNSHARED_UNTOLD };
         let is_over = if self.others {
             self.hand_overs >= HAND_OVERS || asked >= TURN
-        } else if self.began.until(now) >= UNSHARED {
+        } else if self.began.until(now) >= unshared {
             return Turn::Free;
         } else {
             asked >= TURN_ALONE
@@ -79,14 +84,14 @@ mod tests {
     #[test]
     fn is_short_while_others_wait() {
         let mut cohort = Cohort::new(at(1000), None, true);
-        assert_eq!(cohort.turn(at(1009)), Turn::Next);
-        assert_eq!(cohort.turn(at(1010)), Turn::Pass);
-        assert_eq!(cohort.turn(at(9999)), Turn::Pass);
+        assert_eq!(cohort.turn(at(1009), true), Turn::Next);
+        assert_eq!(cohort.turn(at(1010), true), Turn::Pass);
+        assert_eq!(cohort.turn(at(9999), true), Turn::Pass);
         for _ in 0..HAND_OVERS {
-            assert_eq!(cohort.turn(at(1001)), Turn::Next);
+            assert_eq!(cohort.turn(at(1001), true), Turn::Next);
             cohort.handed_over();
         }
-        assert_eq!(cohort.turn(at(1001)), Turn::Pass);
+        assert_eq!(cohort.turn(at(1001), true), Turn::Pass);
     }
 
     #[test]
@@ -95,10 +100,17 @@ mod tests {
         for _ in 0..10 * HAND_OVERS {
             cohort.handed_over();
         }
-        assert_eq!(cohort.turn(at(1099)), Turn::Next);
-        assert_eq!(cohort.turn(at(1100)), Turn::Pass);
+        assert_eq!(cohort.turn(at(1099), true), Turn::Next);
+        assert_eq!(cohort.turn(at(1100), true), Turn::Pass);
         let cohort = Cohort::new(at(1100), Some(cohort.began()), false);
-        assert_eq!(cohort.turn(at(1199)), Turn::Next);
-        assert_eq!(cohort.turn(at(1250)), Turn::Free);
+        assert_eq!(cohort.turn(at(1199), true), Turn::Next);
+        assert_eq!(cohort.turn(at(1250), true), Turn::Free);
+    }
+
+    #[test]
+    fn is_free_soon_while_nobody_could_tell() {
+        let cohort = Cohort::new(at(1000), None, false);
+        assert_eq!(cohort.turn(at(1024), false), Turn::Next);
+        assert_eq!(cohort.turn(at(1025), false), Turn::Free);
     }
 }

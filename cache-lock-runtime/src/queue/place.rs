@@ -6,6 +6,7 @@
 
 use std::{collections::VecDeque, mem, sync::Arc, task::Waker, time::Duration};
 
+use self::phase::{Ask, Asking, Hold, Phase, Registered, Tenure};
 use super::{
     cohort::{Cohort, Turn},
     waiter::{Refusal, Waiter},
@@ -13,14 +14,19 @@ use super::{
 use crate::{
     clock::Moment,
     error::{BackendError, BackendErrorKind},
-    fence::{FencingToken, Numbers},
     key::LockKey,
-    lease::{Grant, Lease, valid_until},
+    lease::{Lease, valid_until},
     options::{MIN_EXPIRE, Settings},
     owner::{OwnerToken, Owners},
     retry::Pace,
     store::{Failed, Fate, Question, Reply},
 };
+
+mod phase;
+#[cfg(test)]
+mod tests;
+#[cfg(all(test, feature = "redis"))]
+pub(super) mod view;
 
 /// The most numbers that are reserved at a time.
 const LARGEST_BLOCK: usize = 1000;
@@ -38,6 +44,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) owners: &'a Arc<Owners>,
     /// The longest time that a request may take.
     pub(crate) attempt: Duration,
+    /// Pushes arrive, so it is known who of the managers waits.
+    pub(crate) told: bool,
     pub(crate) now: Moment,
 }
 
@@ -82,70 +90,6 @@ pub(crate) struct Place {
     /// Why there is no lock to be had, as far as is known.
     refusal: Option<Refusal>,
     pace: Pace,
-}
-
-#[derive(Debug)]
-enum Phase {
-    Idle,
-    Asking(Asking),
-    Registered(Registered),
-    Holding(Hold),
-    /// A release is on its way, and nobody waits.
-    Releasing(OwnerToken),
-}
-
-/// A question is out.
-#[derive(Debug)]
-struct Asking {
-    token: OwnerToken,
-    instead_of: Option<OwnerToken>,
-    expire: Duration,
-    since: Moment,
-    /// When the lock was last free, if it is passed on.
-    began: Option<Moment>,
-    /// The token was on the waiting list when it was asked under.
-    listed: bool,
-    /// A grant to the token was read, of which the answer may not know.
-    granted: bool,
-    /// Somebody else waits, of whom the answer may not know.
-    others: bool,
-    /// The question before it failed with its connection.
-    again: bool,
-    /// Whose future drives the question, if no task does.
-    asker: Option<Arc<Waiter>>,
-}
-
-/// The lock is somebody else's, or the server cannot be asked.
-#[derive(Debug)]
-struct Registered {
-    token: OwnerToken,
-    /// A token that is over, and may still hold the lock.
-    instead_of: Option<OwnerToken>,
-    expire: Duration,
-    /// The token is on the waiting list.
-    listed: bool,
-    /// When to ask again if nothing happens.
-    due: Moment,
-}
-
-/// The lock is ours, and a section runs.
-#[derive(Debug)]
-struct Hold {
-    tenure: Tenure,
-    lease: Arc<Lease>,
-    /// Who was handed the lease, and by when it must be polled.
-    handed: Option<(Arc<Waiter>, Moment)>,
-}
-
-/// What lasts from one section to the next.
-#[derive(Debug)]
-struct Tenure {
-    token: OwnerToken,
-    /// What was asked for.
-    expire: Duration,
-    valid_until: Moment,
-    numbers: Numbers,
-    cohort: Cohort,
 }
 
 impl Place {
@@ -216,7 +160,7 @@ impl Place {
     pub(crate) fn leave(&mut self, scene: &Scene<'_>, waiter: &Arc<Waiter>, effects: &mut Effects) {
         match waiter.leave() {
             Some(lease) => {
-                let in_time = lease.release();
+                let in_time = lease.release(scene.now);
                 self.end(scene, &lease, in_time, effects);
             }
             None => self.remove(scene, waiter, effects),
@@ -369,6 +313,7 @@ impl Place {
         if in_time {
             tenure.valid_until = tenure.valid_until.max(lease.deadline());
             self.next(scene, tenure, effects);
+            effects.handed_over = matches!(self.phase, Phase::Holding(_));
         } else if self.waiters.is_empty() {
             self.release(tenure, effects);
         } else {
@@ -403,9 +348,8 @@ impl Place {
             effects.wake.extend(late.refuse(Refusal::Busy { no_expiry: false }));
         }
         let Some(front) = self.waiters.front() else { return self.release(tenure, effects) };
-        match tenure.cohort.turn(scene.now) {
+        match tenure.cohort.turn(scene.now, scene.told) {
             Turn::Next if tenure.suits(&front.settings, scene.now) => {
-                effects.handed_over = true;
                 self.hand_over(scene, tenure, scene.now, effects);
             }
             Turn::Next | Turn::Pass => {
@@ -475,9 +419,9 @@ impl Place {
         due: Moment,
         effects: &mut Effects,
     ) {
-        let Asking { token, expire, granted, listed: was_listed, .. } = asking;
-        // A question that does not enter it into the list does not take it off either.
-        let listed = listed || was_listed;
+        let Asking { token, expire, granted, .. } = asking;
+        // What does not ask to wait stays on the list where an earlier question has put it.
+        let listed = listed || asking.listed;
         if granted && !self.waiters.is_empty() {
             return self.ask(scene, Ask::again(token), effects);
         }
@@ -524,7 +468,12 @@ impl Place {
             {
                 asking.others = true;
             }
+            // It was granted the lock, and is about to be told so.
+            Phase::Registered(registered) if registered.token == token => {}
             Phase::Releasing(releasing) if *releasing == token => {}
+            // A grant whose push was lost. It will be asked under again, so it must not be released:
+            // the release could be carried out after that, and free what is held by then.
+            Phase::Registered(registered) if registered.token == token => {}
             _ => effects.release = Some(Ended { token, expire: scene.attempt }),
         }
     }
@@ -564,7 +513,7 @@ impl Place {
                     && waiter.miss()
                 {
                     let lease = Arc::clone(lease);
-                    let in_time = lease.release();
+                    let in_time = lease.release(scene.now);
                     self.end(scene, &lease, in_time, effects);
                 }
             }
@@ -577,7 +526,10 @@ impl Place {
     pub(crate) fn close(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
         self.refuse_all(&Refusal::ShutDown, effects);
         match &mut self.phase {
-            Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
+            // One that has just joined may have taken it over already.
+            Phase::Asking(asking) => {
+                effects.take_over = effects.take_over.take().or_else(|| asking.take_over(scene));
+            }
             Phase::Registered(_) => self.stop_waiting(effects),
             _ => {}
         }
@@ -643,68 +595,6 @@ impl Place {
             again,
             asker,
         });
-    }
-}
-
-/// How a question is asked.
-struct Ask {
-    token: OwnerToken,
-    instead_of: Option<OwnerToken>,
-    began: Option<Moment>,
-    listed: bool,
-    again: bool,
-    asker: Option<Arc<Waiter>>,
-}
-
-impl Ask {
-    /// Under a token that is known to the server.
-    fn again(token: OwnerToken) -> Self {
-        Self { token, instead_of: None, began: None, listed: true, again: false, asker: None }
-    }
-
-    /// Under a new token.
-    fn anew(scene: &Scene<'_>, instead_of: Option<OwnerToken>) -> Self {
-        Self { instead_of, listed: false, ..Self::again(scene.owners.next()) }
-    }
-}
-
-impl Asking {
-    fn take_over(&mut self, scene: &Scene<'_>) -> Option<TakeOver> {
-        let waiter = self.asker.take()?;
-        let overdue = self.since.after(scene.attempt(self.expire));
-        Some(TakeOver { waiter, token: self.token.clone(), overdue })
-    }
-}
-
-impl Tenure {
-    /// Whether what is left suits a waiter. More than it asks for would keep the lock from others
-    /// for longer, if it crashes. Less is made up for by the renewal, which begins at once; so
-    /// without one nearly all must be left.
-    fn suits(&self, settings: &Settings, now: Moment) -> bool {
-        let asked = now.until(valid_until(now, settings.expire));
-        let least = if settings.renew { asked / 2 } else { asked / 10 * 9 };
-        let left = now.until(self.valid_until);
-        !self.numbers.is_empty() && left >= least && left <= settings.expire
-    }
-
-    fn lease(
-        &self,
-        scene: &Scene<'_>,
-        settings: Settings,
-        enclosing: Option<Arc<Lease>>,
-        fence: FencingToken,
-        acquired: Moment,
-    ) -> Arc<Lease> {
-        Arc::new(Lease::new(Grant {
-            key: scene.key.clone(),
-            owner: self.token.clone(),
-            fence,
-            settings,
-            acquired,
-            deadline: self.valid_until,
-            manager: scene.manager,
-            enclosing,
-        }))
     }
 }
 

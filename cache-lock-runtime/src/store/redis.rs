@@ -1,10 +1,13 @@
 //! Locks on a Redis server.
 
 mod ask;
+mod call;
 mod config;
 mod failure;
 mod inbox;
 mod link;
+#[cfg(test)]
+pub(crate) mod replay;
 mod script;
 #[cfg(feature = "tls")]
 mod tls;
@@ -19,10 +22,11 @@ pub(crate) use self::config::TlsConfig;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsConfig;
 use self::{
+    call::{Call, read_extended, read_released},
     failure::Failure,
     inbox::Mailbox,
     link::{Link, Links, not_accepted, settle},
-    script::{LuaScript, Scripts},
+    script::Scripts,
 };
 use super::{Extended, Extension, Inbox, Released, Store};
 use crate::{
@@ -32,9 +36,6 @@ use crate::{
     key::LockKey,
     owner::{OwnerToken, Owners},
 };
-
-/// How long a grant lasts that is not claimed: its manager may have been stopped.
-const CLAIM: Duration = Duration::from_millis(500);
 
 /// The pause between two tries of a release that failed.
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
@@ -93,6 +94,11 @@ impl RedisStore {
         self.inner.links.attend();
     }
 
+    /// Whether pushes arrive.
+    pub(crate) fn tells(&self) -> bool {
+        self.inner.links.are_heard()
+    }
+
     /// The connection for a runtime or, without one, of the driver.
     async fn link_of(&self, runtime: Option<&Handle>) -> Result<Arc<Link>, BackendError> {
         let Inner { links, driver, .. } = &*self.inner;
@@ -116,16 +122,10 @@ impl RedisStore {
     }
 
     /// Runs a script over a connection, however long that takes.
-    async fn send_over(
-        &self,
-        link: &Arc<Link>,
-        script: &LuaScript,
-        keys: &[&str],
-        arguments: &[&str],
-    ) -> Result<Value, Failure> {
-        let answer = match link.send(&script.by_hash(keys, arguments)).await {
+    async fn send_over(&self, link: &Arc<Link>, call: &Call<'_>) -> Result<Value, Failure> {
+        let answer = match link.send(call.by_hash()).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                link.send(&script.in_full(keys, arguments)).await
+                link.send(&call.in_full()).await
             }
             answer => answer,
         };
@@ -138,13 +138,11 @@ impl RedisStore {
     async fn run_over(
         &self,
         link: &Arc<Link>,
-        script: &LuaScript,
-        keys: &[&str],
-        arguments: &[&str],
+        call: &Call<'_>,
         give_up: Moment,
     ) -> Result<Value, Failure> {
-        let call = self.send_over(link, script, keys, arguments);
-        match self.inner.driver.within(give_up, call).await {
+        let sending = self.send_over(link, call);
+        match self.inner.driver.within(give_up, sending).await {
             Some(result) => result,
             None => Err(self.overdue(link)),
         }
@@ -159,17 +157,11 @@ impl RedisStore {
 
     /// Runs a script that does no harm if it runs twice. A connection that turns out to be closed
     /// is replaced once: the server may have been restarted since it was last used.
-    async fn run(
-        &self,
-        script: &LuaScript,
-        keys: &[&str],
-        arguments: &[&str],
-        give_up: Moment,
-    ) -> Result<Ran, BackendError> {
+    async fn run(&self, call: &Call<'_>, give_up: Moment) -> Result<Ran, BackendError> {
         let mut repeated = false;
         loop {
             let link = self.link(give_up).await?;
-            match self.run_over(&link, script, keys, arguments, give_up).await {
+            match self.run_over(&link, call, give_up).await {
                 Ok(value) => return Ok(Ran { value, repeated }),
                 Err(Failure::Closed(_)) if !repeated => repeated = true,
                 Err(failure) => return Err(failure.into_error()),
@@ -184,24 +176,18 @@ impl RedisStore {
         on_overdue: impl FnOnce(&BackendError),
         give_up: Moment,
     ) -> Result<(Moment, Vec<Extended>), BackendError> {
-        let keys: Vec<_> = leases.iter().map(|lease| lease.key.as_str()).collect();
-        let arguments: Vec<_> = leases
-            .iter()
-            .flat_map(|lease| [lease.token.to_string(), milliseconds(lease.expire)])
-            .collect();
-        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-        let script = &self.inner.scripts.extend;
+        let call = Call::extend(&self.inner.scripts, leases);
         let mut replaced = false;
         let (sent_at, value) = loop {
             let link = self.link(overdue).await?;
             let sent_at = Moment::now();
-            let mut call = pin!(self.send_over(&link, script, &keys, &arguments));
-            let answer = match self.inner.driver.within(overdue, call.as_mut()).await {
+            let mut sending = pin!(self.send_over(&link, &call));
+            let answer = match self.inner.driver.within(overdue, sending.as_mut()).await {
                 Some(answer) => answer,
                 None => {
                     let failure = self.overdue(&link).into_error();
                     on_overdue(&failure);
-                    let late = self.inner.driver.within(give_up, call).await;
+                    let late = self.inner.driver.within(give_up, sending).await;
                     let value = late.ok_or(failure)?.map_err(Failure::into_error)?;
                     break (sent_at, value);
                 }
@@ -212,10 +198,7 @@ impl RedisStore {
                 Err(failure) => return Err(failure.into_error()),
             }
         };
-        let kept = match &value {
-            Value::Array(kept) if kept.len() == leases.len() => kept.iter().map(extended).collect(),
-            _ => None,
-        };
+        let kept = read_extended(&value, leases.len());
         kept.map(|kept| (sent_at, kept)).ok_or_else(|| unexpected(&value))
     }
 
@@ -226,17 +209,14 @@ impl RedisStore {
         expire: Duration,
         give_up: Moment,
     ) -> Result<Released, BackendError> {
-        let (waiting, token) = (key.waiting_key(), token.to_string());
-        let script = &self.inner.scripts.release;
-        let keys = [key.as_str(), &waiting];
-        let arguments = [&*token, &claim(expire)];
-        let Ran { value, repeated } = self.run(script, &keys, &arguments, give_up).await?;
-        match value {
-            Value::Int(1) => Ok(Released::Released),
+        let call = Call::release(&self.inner.scripts, key, token, expire);
+        let Ran { value, repeated } = self.run(&call, give_up).await?;
+        match read_released(&value) {
+            Some(true) => Ok(Released::Released),
             // The first request, whose answer was lost, may have released it.
-            Value::Int(0) if repeated => Ok(Released::Unknown),
-            Value::Int(0) => Ok(Released::AlreadyExpired),
-            other => Err(unexpected(&other)),
+            Some(false) if repeated => Ok(Released::Unknown),
+            Some(false) => Ok(Released::AlreadyExpired),
+            None => Err(unexpected(&value)),
         }
     }
 
@@ -290,24 +270,6 @@ impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore").field("server", &self.server()).finish_non_exhaustive()
     }
-}
-
-fn extended(value: &Value) -> Option<Extended> {
-    match value {
-        Value::Int(1) => Some(Extended::Kept),
-        Value::Int(0) => Some(Extended::Gone),
-        _ => None,
-    }
-}
-
-/// Rounds up: a lease is never shorter on the server than its holder believes.
-fn milliseconds(time: Duration) -> String {
-    time.as_nanos().div_ceil(1_000_000).to_string()
-}
-
-/// How long the claim of a grant lasts that the release of such a lease makes.
-fn claim(expire: Duration) -> String {
-    milliseconds(expire.min(CLAIM))
 }
 
 fn unexpected(value: &Value) -> BackendError {

@@ -11,6 +11,7 @@ pub mod inventory;
 pub mod latency;
 pub mod model;
 pub mod plot;
+pub mod processes;
 mod redis_stats;
 pub mod report;
 pub mod run;

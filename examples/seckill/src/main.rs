@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use seckill::cli::Options;
+use seckill::plot::Strip;
 use seckill::report::Report;
 use seckill::run::Run;
 use seckill::{Error, plot, worker};
@@ -60,7 +61,11 @@ async fn run(options: Options) -> Result<bool, Error> {
 
 fn draw(header: &str, report: &Report) -> String {
     let title = header.lines().next().unwrap_or_default();
-    let modes: Vec<_> = report.modes.iter().map(|mode| (mode.mode.name(), &mode.waits)).collect();
+    let modes: Vec<_> = report
+        .modes
+        .iter()
+        .map(|mode| Strip { name: mode.mode.name(), remarks: mode.remarks(), waits: &mode.waits })
+        .collect();
     plot::svg(title, &modes)
 }
 

@@ -5,19 +5,31 @@ use std::fmt::Write;
 use crate::latency::{Waits, human};
 
 const WIDTH: f64 = 900.0;
-const LEFT: f64 = 90.0;
+const LEFT: f64 = 110.0;
 const RIGHT: f64 = 40.0;
 const TOP: f64 = 56.0;
 const STRIP: f64 = 110.0;
 const BARS: f64 = 64.0;
+const REMARK: f64 = 13.0;
 const BINS_PER_DECADE: i32 = 12;
 
-/// Draws the waits of each named mode as an SVG document.
+/// What is drawn of a mode.
+#[derive(Debug)]
+pub struct Strip<'a> {
+    /// The mode's name.
+    pub name: &'a str,
+    /// A few words each, below the name.
+    pub remarks: Vec<String>,
+    /// The distribution.
+    pub waits: &'a Waits,
+}
+
+/// Draws the waits of each mode as an SVG document.
 #[must_use]
-pub fn svg(title: &str, modes: &[(&str, &Waits)]) -> String {
-    let modes: Vec<_> = modes.iter().filter(|(_, waits)| !waits.is_empty()).collect();
-    let shortest = modes.iter().map(|(_, waits)| waits.min_us()).min().unwrap_or(1).max(1);
-    let longest = modes.iter().map(|(_, waits)| waits.max_us()).max().unwrap_or(1).max(1);
+pub fn svg(title: &str, modes: &[Strip<'_>]) -> String {
+    let modes: Vec<_> = modes.iter().filter(|mode| !mode.waits.is_empty()).collect();
+    let shortest = modes.iter().map(|mode| mode.waits.min_us()).min().unwrap_or(1).max(1);
+    let longest = modes.iter().map(|mode| mode.waits.max_us()).max().unwrap_or(1).max(1);
     let axis = Axis::enclosing(shortest, longest);
     let bottom = TOP + STRIP * modes.len() as f64;
     let height = bottom + 48.0;
@@ -53,24 +65,38 @@ pub fn svg(title: &str, modes: &[(&str, &Waits)]) -> String {
         ),
     );
     let mut top = TOP;
-    for (name, waits) in modes {
-        strip(&mut out, &axis, name, waits, top);
+    for mode in modes {
+        strip(&mut out, &axis, mode, top);
         top += STRIP;
     }
     out.push_str("</svg>\n");
     out
 }
 
-fn strip(out: &mut String, axis: &Axis, name: &str, waits: &Waits, top: f64) {
+fn strip(out: &mut String, axis: &Axis, mode: &Strip<'_>, top: f64) {
+    let Strip { name, remarks, waits } = mode;
     let base = top + STRIP - 12.0;
     line(
         out,
         &format!(
-            "<text x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\" font-weight=\"bold\">{}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-weight=\"bold\">{}</text>",
             LEFT - 10.0,
+            base - REMARK * remarks.len() as f64,
             escaped(name)
         ),
     );
+    for (below, remark) in remarks.iter().rev().enumerate() {
+        line(
+            out,
+            &format!(
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"10\" \
+                 fill=\"#666\">{}</text>",
+                LEFT - 10.0,
+                base - REMARK * below as f64,
+                escaped(remark)
+            ),
+        );
+    }
     let bounds = axis.bins();
     let counts = waits.counts(&bounds);
     let most = counts.iter().copied().max().unwrap_or_default().max(1);

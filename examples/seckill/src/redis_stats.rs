@@ -7,9 +7,12 @@ use redis::aio::MultiplexedConnection;
 
 use crate::url::ServerUrl;
 
-/// The scripts by which locks are taken, extended and released. The commands inside them are counted
-/// by the server too, and are not the client's.
-const SCRIPTS: [&str; 2] = ["eval", "evalsha"];
+/// What clients of `cache-lock` send besides opening connections, and how many commands it stands for.
+/// Locks are taken, passed on, extended and released by scripts. A process that has to wait listens
+/// once, by SUBSCRIBE, and tries with one PUBLISH whether it is heard. That is not looked up under its
+/// own name: the commands inside scripts, PUBLISH among them, are counted by the server too, and are
+/// not the client's.
+const SENT: [(&str, u64); 3] = [("eval", 1), ("evalsha", 1), ("subscribe", 2)];
 
 /// Reads the server's statistics. Those of other users of the server are among them, so the
 /// numbers are exact on a private one only.
@@ -27,7 +30,7 @@ impl RedisStats {
             AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(5)));
         let connection = client.get_multiplexed_async_connection_with_config(&config).await.ok()?;
         let stats = Self { connection };
-        stats.scripts().await.map(|_| stats)
+        stats.commands().await.map(|_| stats)
     }
 
     /// The server's version.
@@ -36,9 +39,9 @@ impl RedisStats {
         info.lines().find_map(|line| line.strip_prefix("redis_version:")).map(str::to_owned)
     }
 
-    /// How many scripts clients have called so far.
-    pub(crate) async fn scripts(&self) -> Option<u64> {
-        Some(self.info("commandstats").await?.lines().filter_map(script_calls).sum())
+    /// How many commands clients have sent so far for their locks.
+    pub(crate) async fn commands(&self) -> Option<u64> {
+        Some(self.info("commandstats").await?.lines().filter_map(sent).sum())
     }
 
     async fn info(&self, section: &str) -> Option<String> {
@@ -47,24 +50,25 @@ impl RedisStats {
     }
 }
 
-/// The calls in a line such as `cmdstat_evalsha:calls=12,usec=345,...`, if it is about scripts.
-fn script_calls(line: &str) -> Option<u64> {
+/// The commands that a line such as `cmdstat_evalsha:calls=12,usec=345,...` stands for.
+fn sent(line: &str) -> Option<u64> {
     let (command, numbers) = line.strip_prefix("cmdstat_")?.split_once(':')?;
-    if !SCRIPTS.contains(&command) {
-        return None;
-    }
-    numbers.split(',').find_map(|number| number.strip_prefix("calls="))?.trim().parse().ok()
+    let (_, each) = SENT.iter().find(|(name, _)| *name == command)?;
+    let calls = numbers.split(',').find_map(|number| number.strip_prefix("calls="))?;
+    Some(each * calls.trim().parse::<u64>().ok()?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::script_calls;
+    use super::sent;
 
     #[test]
     fn commands_inside_scripts_do_not_count() {
-        assert_eq!(script_calls("cmdstat_evalsha:calls=12,usec=345,usec_per_call=28.75"), Some(12));
-        assert_eq!(script_calls("cmdstat_eval:calls=1,usec=3"), Some(1));
-        assert_eq!(script_calls("cmdstat_set:calls=12,usec=34"), None);
-        assert_eq!(script_calls("# Commandstats"), None);
+        assert_eq!(sent("cmdstat_evalsha:calls=12,usec=345,usec_per_call=28.75"), Some(12));
+        assert_eq!(sent("cmdstat_eval:calls=1,usec=3"), Some(1));
+        assert_eq!(sent("cmdstat_subscribe:calls=4,usec=3"), Some(8));
+        assert_eq!(sent("cmdstat_publish:calls=12,usec=34"), None);
+        assert_eq!(sent("cmdstat_set:calls=12,usec=34"), None);
+        assert_eq!(sent("# Commandstats"), None);
     }
 }

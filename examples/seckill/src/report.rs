@@ -10,6 +10,7 @@ use crate::audit::Audit;
 use crate::buyers::{Answer, Outcome, STALLED_BUYER};
 use crate::cli::Mode;
 use crate::latency::{Waits, human};
+use crate::processes::{LockCounts, Process, share};
 
 /// What became of the buyer who froze.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,19 @@ pub enum Stall {
 
 /// So many different reasons are listed; the others are summed up.
 const REASONS_SHOWN: usize = 5;
+
+/// What was seen of a mode's run, beside the inventory.
+#[derive(Debug, Clone)]
+pub struct Sale {
+    /// What the buyers were told.
+    pub answers: Vec<Answer>,
+    /// From the opening of the doors to the last answer.
+    pub wall: Duration,
+    /// Commands that Redis was sent.
+    pub commands: Option<u64>,
+    /// Who sold.
+    pub processes: Vec<Process>,
+}
 
 /// What a mode's run found.
 #[derive(Debug, Clone)]
@@ -46,8 +60,12 @@ pub struct ModeReport {
     pub throughput: f64,
     /// How long they waited for it.
     pub waits: Waits,
-    /// Scripts that Redis was asked to run, per buyer.
+    /// Commands that Redis was sent, per buyer.
     pub redis_commands: Option<f64>,
+    /// The processes, where they have shared locks.
+    pub processes: Vec<Process>,
+    /// How the buyers came to their locks, as far as their processes have told.
+    pub locks: LockCounts,
     /// What became of the buyer who froze, if one was to.
     pub stall: Option<Stall>,
 }
@@ -55,15 +73,8 @@ pub struct ModeReport {
 impl ModeReport {
     /// Puts together what `buyers` buyers were told and what the audit found.
     #[must_use]
-    pub fn new(
-        mode: Mode,
-        buyers: u32,
-        stall: bool,
-        answers: &[Answer],
-        audit: Audit,
-        wall: Duration,
-        redis_commands: Option<u64>,
-    ) -> Self {
+    pub fn new(mode: Mode, buyers: u32, stall: bool, sale: &Sale, audit: Audit) -> Self {
+        let Sale { answers, wall, commands, processes } = sale;
         let (mut bought, mut turned_away) = (0, 0);
         let mut reasons = BTreeMap::new();
         for answer in answers {
@@ -87,10 +98,15 @@ impl ModeReport {
             turned_away,
             errors: buyers as usize - bought - turned_away,
             reasons,
-            wall,
+            wall: *wall,
             throughput: answers.len() as f64 / wall.as_secs_f64().max(1e-6),
             waits: Waits::new(answers.iter().map(|answer| answer.wait_us)),
-            redis_commands: redis_commands.map(|commands| commands as f64 / f64::from(buyers)),
+            redis_commands: commands.map(|commands| commands as f64 / f64::from(buyers)),
+            processes: match processes.len() {
+                2.. if mode.takes_lock() => processes.clone(),
+                _ => Vec::new(),
+            },
+            locks: processes.iter().filter_map(|process| process.locks).sum(),
             stall: (stall && mode.takes_lock()).then(|| match frozen.map(|a| &a.outcome) {
                 Some(Outcome::Refused(reason)) => Stall::Refused(reason.clone()),
                 Some(Outcome::Bought) => Stall::Wrote,
@@ -168,6 +184,17 @@ impl ModeReport {
         }
     }
 
+    /// What a lock cost, in a few words.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        if !self.mode.takes_lock() {
+            return Vec::new();
+        }
+        let local = self.locks.local_share().map(|share| format!("local {}", percent(share)));
+        let redis = self.redis_commands.map(|number| format!("Redis/buyer {number:.2}"));
+        redis.into_iter().chain(local).collect()
+    }
+
     fn note(&self) -> Option<String> {
         let name = self.mode.name();
         let text = match (&self.stall, self.mode) {
@@ -220,6 +247,26 @@ struct JsonMode<'a> {
     lost: i64,
     stall: Option<&'static str>,
     reasons: &'a BTreeMap<String, usize>,
+    local_hand_over_share: Option<f64>,
+    processes: Option<Vec<JsonProcess>>,
+}
+
+/// One of the processes in the JSON output.
+#[derive(Serialize)]
+struct JsonProcess {
+    buyers: u32,
+    bought: u64,
+    acquired: Option<u64>,
+    handed_over: Option<u64>,
+}
+
+impl From<&Process> for JsonProcess {
+    fn from(process: &Process) -> Self {
+        let Process { buyers, bought, locks } = *process;
+        let (acquired, handed_over) =
+            (locks.map(|locks| locks.acquired), locks.map(|locks| locks.handed_over));
+        Self { buyers, bought, acquired, handed_over }
+    }
 }
 
 #[derive(Serialize)]
@@ -257,6 +304,9 @@ impl Report {
             lost: mode.audit.lost,
             stall: mode.stall_outcome(),
             reasons: &mode.reasons,
+            local_hand_over_share: mode.locks.local_share().map(rounded),
+            processes: (!mode.processes.is_empty())
+                .then(|| mode.processes.iter().map(JsonProcess::from).collect()),
         });
         serde_json::to_string(&JsonReport { modes: modes.collect(), ok: self.is_ok() })
     }
@@ -264,7 +314,7 @@ impl Report {
     /// Table, distributions, remarks and verdict.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = self.table();
+        let mut text = self.table() + &self.shares();
         for mode in self.modes.iter().filter(|mode| !mode.waits.is_empty()) {
             text += &format!("\nWaits of {}\n{}", mode.mode.name(), mode.waits.bars());
         }
@@ -303,6 +353,7 @@ impl Report {
             "p99",
             "max",
             "Redis/buyer",
+            "local",
         ];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(self.modes.iter().map(|mode| {
@@ -322,7 +373,8 @@ impl Report {
                 quantile(0.95),
                 quantile(0.99),
                 human(mode.waits.max_us()),
-                mode.redis_commands.map_or("-".to_owned(), |number| format!("{number:.2}")),
+                or_dash(mode.redis_commands.map(|number| format!("{number:.2}"))),
+                or_dash(mode.locks.local_share().map(percent)),
             ]
         }));
         let mut text = aligned(&rows);
@@ -330,6 +382,30 @@ impl Report {
             text += "* expected: nothing in this mode prevents it\n";
         }
         text
+    }
+
+    /// What each process had of the sale and of the locks.
+    fn shares(&self) -> String {
+        let head =
+            ["mode", "process", "buyers", "bought", "share", "locks", "handed over", "local"];
+        let mut rows = vec![head.map(str::to_owned)];
+        for mode in &self.modes {
+            let bought = mode.processes.iter().map(|process| process.bought).sum();
+            rows.extend(mode.processes.iter().zip(1..).map(|(process, number)| {
+                let locks = process.locks;
+                [
+                    mode.mode.name().to_owned(),
+                    number.to_string(),
+                    process.buyers.to_string(),
+                    process.bought.to_string(),
+                    or_dash(share(process.bought, bought).map(percent)),
+                    or_dash(locks.map(|locks| locks.acquired.to_string())),
+                    or_dash(locks.map(|locks| locks.handed_over.to_string())),
+                    or_dash(locks.and_then(LockCounts::local_share).map(percent)),
+                ]
+            }));
+        }
+        if rows.len() == 1 { String::new() } else { format!("\n{}", aligned(&rows)) }
     }
 
     fn verdict(&self) -> String {
@@ -387,6 +463,15 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         text += &format!("{}\n", cells.join("  "));
     }
     text
+}
+
+fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "-".to_owned())
+}
+
+/// A share as a percentage.
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
 }
 
 fn ms(us: u64) -> f64 {

@@ -1,5 +1,6 @@
 //! A run: every mode in turn, each with items of its own.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,9 @@ use crate::buyers::{self, Answer, Crowd};
 use crate::cli::{Mode, Options};
 use crate::inventory::{Inventory, LocalInventory};
 use crate::model::Item;
+use crate::processes::{LockCounts, Process};
 use crate::redis_stats::RedisStats;
-use crate::report::{ModeReport, Report};
+use crate::report::{ModeReport, Report, Sale};
 use crate::services::{self, Mongo};
 use crate::shop::{self, Shop};
 use crate::signals;
@@ -149,7 +151,7 @@ impl Run {
 
         let crowd = Crowd { mode, items, buyers: 0..buyers, stall };
         let commands_before = self.redis_commands().await;
-        let (answers, wall) = self.serve(&shop, &crowd).await?;
+        let Served { answers, wall, locks } = self.serve(&shop, &crowd).await?;
         let commands_after = self.redis_commands().await;
         // A server that was restarted has begun to count anew.
         let commands = commands_after
@@ -162,20 +164,20 @@ impl Run {
             }
         }
         let audit = Audit::of(inventory, &crowd, stock, &answers).await?;
-        Ok(ModeReport::new(mode, buyers, stall, &answers, audit, wall, commands))
+        let processes = locks
+            .into_iter()
+            .map(|(buyers, locks)| Process::new(&buyers, &answers, locks))
+            .collect();
+        let sale = Sale { answers, wall, commands, processes };
+        Ok(ModeReport::new(mode, buyers, stall, &sale, audit))
     }
 
     async fn redis_commands(&self) -> Option<u64> {
-        self.redis.as_ref()?.scripts().await
+        self.redis.as_ref()?.commands().await
     }
 
-    /// Lets all buyers in at once and returns what they were told, and how long it took from the
-    /// opening of the doors to the last answer.
-    async fn serve<I: Inventory>(
-        &self,
-        shop: &Shop<I>,
-        crowd: &Crowd,
-    ) -> Result<(Vec<Answer>, Duration), Error> {
+    /// Lets all buyers in at once.
+    async fn serve<I: Inventory>(&self, shop: &Shop<I>, crowd: &Crowd) -> Result<Served, Error> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let opened = OnceLock::new();
         let serving = async {
@@ -186,7 +188,10 @@ impl Run {
                     opened.get_or_init(Instant::now);
                     Ok(())
                 };
-                buyers::serve(shop, crowd, doors, sender).await
+                let before = self.locks.stats();
+                buyers::serve(shop, crowd, doors, sender).await?;
+                let counts = LockCounts::between(before, self.locks.stats());
+                Ok(vec![(crowd.buyers.clone(), Some(counts))])
             }
         };
         let collecting = async {
@@ -201,9 +206,9 @@ impl Run {
             bar.finish_and_clear();
             Ok((answers, last_answer))
         };
-        let ((), (answers, last_answer)) = tokio::try_join!(serving, collecting)?;
+        let (locks, (answers, last_answer)) = tokio::try_join!(serving, collecting)?;
         let wall = opened.get().zip(last_answer).map(|(from, to)| to.duration_since(*from));
-        Ok((answers, wall.unwrap_or_default()))
+        Ok(Served { answers, wall: wall.unwrap_or_default(), locks })
     }
 
     async fn serve_by_workers(
@@ -211,7 +216,7 @@ impl Run {
         crowd: &Crowd,
         opened: &OnceLock<Instant>,
         answers: mpsc::UnboundedSender<Answer>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<LocksOf>, Error> {
         let Options { redis: Some(redis), mongodb: Some(mongodb), processes, .. } = &self.options
         else {
             return Err(Error::Usage("processes share nothing but servers".to_owned()));
@@ -226,29 +231,48 @@ impl Run {
                 think: self.options.think,
                 crash_after: self.options.crash_after.filter(|_| index == 0),
             };
-            starting.spawn(async move { Worker::start(&job).await });
+            starting
+                .spawn(async move { Ok((job.crowd.buyers.clone(), Worker::start(&job).await?)) });
         }
         let mut workers = Vec::new();
         while let Some(started) = starting.join_next().await {
-            workers.push(started.map_err(|error| Error::Worker(error.into()))??);
+            let started: Result<_, Error> = started.map_err(|error| Error::Worker(error.into()))?;
+            workers.push(started?);
         }
         opened.get_or_init(Instant::now);
-        for worker in &mut workers {
+        for (_, worker) in &mut workers {
             worker.open().await;
         }
         let mut at_work = tokio::task::JoinSet::new();
-        for worker in workers {
-            at_work.spawn(worker.finish(answers.clone()));
+        for (buyers, worker) in workers {
+            let answers = answers.clone();
+            at_work.spawn(async move { Ok((buyers, worker.finish(answers).await?)) });
         }
+        let mut locks = Vec::new();
         while let Some(finished) = at_work.join_next().await {
-            finished.map_err(|error| Error::Worker(error.into()))??;
+            let finished: Result<_, Error> =
+                finished.map_err(|error| Error::Worker(error.into()))?;
+            locks.push(finished?);
         }
-        Ok(())
+        locks.sort_by_key(|(buyers, _)| buyers.start);
+        Ok(locks)
     }
 }
 
+/// What the buyers were told, and how they came to their locks.
+struct Served {
+    answers: Vec<Answer>,
+    /// From the opening of the doors to the last answer.
+    wall: Duration,
+    /// In the order of the buyers.
+    locks: Vec<LocksOf>,
+}
+
+/// The buyers of a process, and their locks; nothing is known of one that has died.
+type LocksOf = (Range<u32>, Option<LockCounts>);
+
 /// The part of `buyers` that worker `index` of `count` serves.
-fn share(buyers: &std::ops::Range<u32>, index: u32, count: u32) -> std::ops::Range<u32> {
+fn share(buyers: &Range<u32>, index: u32, count: u32) -> Range<u32> {
     let bound = |index: u32| {
         let number = u64::from(buyers.end - buyers.start) * u64::from(index) / u64::from(count);
         buyers.start + u32::try_from(number).unwrap_or(u32::MAX)

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use crate::Error;
 use crate::buyers::{self, Answer, Crowd};
 use crate::cli::Step;
+use crate::processes::LockCounts;
 use crate::services;
 use crate::shop::Shop;
 use crate::url::ServerUrl;
@@ -35,6 +36,8 @@ pub(crate) struct Job {
 enum Message {
     Ready,
     Answer(Answer),
+    /// The last of them.
+    Served(LockCounts),
     Failed(String),
 }
 
@@ -72,7 +75,7 @@ impl Worker {
         match worker.next().await? {
             Some(Message::Ready) => Ok(worker),
             Some(Message::Failed(reason)) => Err(Error::Unreachable(reason)),
-            Some(Message::Answer(_)) | None => {
+            Some(Message::Answer(_) | Message::Served(_)) | None => {
                 Err(Error::Worker(std::io::Error::other("it ended before its buyers were in line")))
             }
         }
@@ -84,19 +87,22 @@ impl Worker {
         let _ = self.stdin.write_all(OPEN).await;
     }
 
-    /// Passes the answers on until the worker ends, however it does. The buyers of one that is
-    /// killed get no answer.
+    /// Passes the answers on until the worker ends, however it does, and returns what it says of
+    /// its locks. The buyers of one that is killed get no answer, and of its locks nothing is known.
     pub(crate) async fn finish(
         mut self,
         answers: mpsc::UnboundedSender<Answer>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<LockCounts>, Error> {
+        let mut locks = None;
         while let Some(message) = self.next().await? {
-            if let Message::Answer(answer) = message {
-                let _ = answers.send(answer);
+            match message {
+                Message::Answer(answer) => drop(answers.send(answer)),
+                Message::Served(counts) => locks = Some(counts),
+                Message::Ready | Message::Failed(_) => {}
             }
         }
         self.process.wait().await.map_err(Error::Worker)?;
-        Ok(())
+        Ok(locks)
     }
 
     async fn next(&mut self) -> Result<Option<Message>, Error> {
@@ -126,6 +132,7 @@ pub async fn work() -> Result<(), Error> {
         Err(error) => return report(&Message::Failed(error.to_string())).await,
     };
     locks.install()?;
+    let before = locks.stats();
     let shop = Shop {
         inventory: mongodb.inventory(&job.database),
         think: job.think,
@@ -150,8 +157,9 @@ pub async fn work() -> Result<(), Error> {
         Ok(())
     };
     tokio::try_join!(serving, reporting)?;
+    let counts = LockCounts::between(before, locks.stats());
     locks.shutdown().await;
-    Ok(())
+    report(&Message::Served(counts)).await
 }
 
 async fn report(message: &Message) -> Result<(), Error> {

@@ -2,16 +2,17 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use redis::Value;
 use tokio::runtime::Handle;
 
 use super::{
-    ATTEMPTS_IN_FLIGHT, Inner, RELEASE_PAUSE, RedisStore, claim, failure::Failure, link::Link,
-    milliseconds, unexpected,
+    ATTEMPTS_IN_FLIGHT, Inner, RELEASE_PAUSE, RedisStore,
+    call::{Call, read_reply},
+    failure::Failure,
+    link::Link,
+    unexpected,
 };
 use crate::{
     clock::Moment,
-    fence::Numbers,
     key::LockKey,
     owner::OwnerToken,
     store::{Failed, Fate, Question, Released, Reply},
@@ -23,18 +24,22 @@ impl RedisStore {
         question: Question,
         runtime: Option<Handle>,
     ) -> Result<Reply, Failed> {
-        let link = match self.link_of(runtime.as_ref()).await {
+        let mut unsent = Unsent { store: self, question: &question, settled: false };
+        let link = self.link_of(runtime.as_ref()).await;
+        unsent.settled = true;
+        let link = match link {
             Ok(link) => link,
             Err(error) => return Err(Failed { error, fate: Fate::Refused }),
         };
         let listed = question.wait && self.inner.links.are_heard();
         let sent_at = Moment::now();
         let mut open = Open { store: self, link, question: &question, sent_at, answered: false };
-        let answer = open.send(listed).await;
+        let call = Call::ask(&self.inner.scripts, &question, listed);
+        let answer = self.send_over(&open.link, &call).await;
         // Of a refused one it is known that it was not carried out.
         open.answered = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
         match answer {
-            Ok(value) => read(&value, listed, sent_at)
+            Ok(value) => read_reply(&value, listed, sent_at)
                 .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused }),
             Err(failure) => {
                 let fate = match failure {
@@ -59,11 +64,8 @@ impl RedisStore {
             let attempt = store.inner.attempt;
             let until =
                 Moment::now().after(expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
-            let (waiting, text) = (key.waiting_key(), token.to_string());
-            let script = &store.inner.scripts.release;
-            let keys = [key.as_str(), &waiting];
-            let arguments = [&*text, &claim(expire)];
-            let mut behind = pin!(store.run_over(&link, script, &keys, &arguments, until));
+            let call = Call::release(&store.inner.scripts, &key, &token, expire);
+            let mut behind = pin!(store.run_over(&link, &call, until));
             let soon = Moment::now().after(attempt);
             let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
                 Some(answer) => answer,
@@ -101,6 +103,28 @@ impl RedisStore {
     }
 }
 
+/// A question that has no connection yet. If nobody waits for that any longer, its tokens are over
+/// all the same, so the one that it was to end is released.
+struct Unsent<'a> {
+    store: &'a RedisStore,
+    question: &'a Question,
+    /// There is a connection, or it is said that there is none.
+    settled: bool,
+}
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        let Question { key, instead_of, expire, .. } = self.question;
+        if let (false, Some(token)) = (self.settled, instead_of) {
+            let (store, key, token, expire) =
+                (self.store.clone(), key.clone(), token.clone(), *expire);
+            self.store.inner.driver.spawn(async move {
+                store.release_until(&key, &token, expire, Moment::now().after(expire)).await;
+            });
+        }
+    }
+}
+
 /// A question that is out. Its tokens are asked under over one connection at a time: an earlier
 /// request over another one may still be on its way, even if that connection has broken, and could
 /// take the lock at any later time, also when nobody wants it any more. So where the answer is not
@@ -111,31 +135,6 @@ struct Open<'a> {
     question: &'a Question,
     sent_at: Moment,
     answered: bool,
-}
-
-impl Open<'_> {
-    async fn send(&self, listed: bool) -> Result<Value, Failure> {
-        let Question { key, token, instead_of, expire, block, listed: on_list, .. } = self.question;
-        let (fence, waiting) = (key.fence_key(), key.waiting_key());
-        let (token, lease, block) = (token.to_string(), milliseconds(*expire), block.to_string());
-        let waits = if listed { "1" } else { "0" };
-        let keys = [key.as_str(), &fence, &waiting];
-        let scripts = &self.store.inner.scripts;
-        let arguments = [&*token, &lease, &block, waits];
-        let [token, lease, block, waits] = arguments;
-        match instead_of {
-            Some(old) => {
-                let (old, claim) = (old.to_string(), claim(*expire));
-                let arguments = [token, lease, block, waits, &*old, &claim];
-                self.store.send_over(&self.link, &scripts.pass, &keys, &arguments).await
-            }
-            None if *on_list => {
-                let arguments = [token, lease, block, waits, "1"];
-                self.store.send_over(&self.link, &scripts.acquire, &keys, &arguments).await
-            }
-            None => self.store.send_over(&self.link, &scripts.acquire, &keys, &arguments).await,
-        }
-    }
 }
 
 impl Drop for Open<'_> {
@@ -151,33 +150,4 @@ impl Drop for Open<'_> {
             self.store.forget(Arc::clone(&self.link), key.clone(), token.clone(), *expire);
         }
     }
-}
-
-fn read(value: &Value, listed: bool, sent_at: Moment) -> Option<Reply> {
-    let reply = match value {
-        Value::Array(reply) => &reply[..],
-        only => {
-            let number = number(only)?;
-            let numbers = Numbers::new(number, number);
-            return Some(Reply::Got { numbers, sent_at, others: false });
-        }
-    };
-    match reply {
-        [Value::Int(1), low, high, Value::Int(others)] => {
-            let numbers = Numbers::new(number(low)?, number(high)?);
-            Some(Reply::Got { numbers, sent_at, others: *others > 0 })
-        }
-        [Value::Int(0), Value::Int(remaining), Value::Int(ours)] => Some(Reply::Busy {
-            remaining: u64::try_from(*remaining).ok().map(Duration::from_millis),
-            ours: *ours == 1,
-            listed,
-        }),
-        [Value::Int(2)] => Some(Reply::Free { listed }),
-        _ => None,
-    }
-}
-
-fn number(value: &Value) -> Option<i64> {
-    let Value::BulkString(text) = value else { return None };
-    std::str::from_utf8(text).ok()?.parse().ok()
 }

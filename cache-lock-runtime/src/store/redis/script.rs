@@ -1,6 +1,6 @@
-//! The scripts, and how they are sent.
+//! The scripts.
 
-use redis::{Cmd, Script};
+use redis::Script;
 
 /// A script, known to the server by its SHA-1 once it has run there.
 pub(super) struct LuaScript {
@@ -41,19 +41,11 @@ impl LuaScript {
         Self { source, hash: Script::new(source).get_hash().to_owned() }
     }
 
-    /// The call by hash, which a server that does not know the script refuses.
-    pub(super) fn by_hash(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
-        call("EVALSHA", &self.hash, keys, arguments)
+    pub(super) fn source(&self) -> &'static str {
+        self.source
     }
 
-    /// The call that carries the script, and makes it known.
-    pub(super) fn in_full(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
-        call("EVAL", self.source, keys, arguments)
+    pub(super) fn hash(&self) -> &str {
+        &self.hash
     }
-}
-
-fn call(command: &str, script: &str, keys: &[&str], arguments: &[&str]) -> Cmd {
-    let mut call = redis::cmd(command);
-    call.arg(script).arg(keys.len()).arg(keys).arg(arguments);
-    call
 }

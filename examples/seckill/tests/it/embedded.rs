@@ -69,6 +69,8 @@ fn the_json_object_has_exactly_these_keys() {
                 "lost",
                 "stall",
                 "reasons",
+                "local_hand_over_share",
+                "processes",
             ]
         );
         let times = ["p50_ms", "p95_ms", "p99_ms", "max_ms"].map(|name| mode[name].as_f64());
@@ -79,6 +81,10 @@ fn the_json_object_has_exactly_these_keys() {
         assert_eq!(mode["lost"], 0, "{mode}");
         assert_eq!(mode["stall"], Value::Null);
         assert_eq!(mode["reasons"], Value::Object(serde_json::Map::new()));
+        // Ten buyers in line for each item: all but a few have the lock from the one before.
+        let locked = mode["mode"] == "lock" || mode["mode"] == "fenced";
+        assert_eq!(mode["local_hand_over_share"].as_f64() > Some(0.5), locked, "{mode}");
+        assert_eq!(mode["processes"], Value::Null);
     }
 }
 
@@ -135,6 +141,7 @@ fn the_picture_is_drawn() {
         assert!(svg.contains(&format!(">{mode}</text>")), "{mode} is missing");
     }
     assert_eq!(svg.matches(">p95 ").count(), 4);
+    assert_eq!(svg.matches(">local ").count(), 2, "lock and fenced: {svg}");
 }
 
 fn tempdir() -> std::path::PathBuf {
