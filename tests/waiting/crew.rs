@@ -319,7 +319,8 @@ async fn section(
     match outcome {
         Ok(()) => report.sections += 1,
         Err(error) if error.is_lost() => report.lost += 1,
-        Err(error) if error.is_contended() && is_impatient => report.impatient += 1,
+        // If the process was stopped, it is all the same to it why there was no answer.
+        Err(error) if error.is_retryable() && is_impatient => report.impatient += 1,
         Err(error) if error.is_contended() => report.contended += 1,
         Err(error) => {
             report.failed += 1;

@@ -7,7 +7,7 @@ use test_support::RedisServer;
 use tokio::task::JoinHandle;
 
 use crate::{
-    LONG, acquiring,
+    LONG, SECOND, acquiring,
     fleet::{Fleet, guarded, on_both_stores},
     poll_once, wait_until_idle,
 };
@@ -161,4 +161,34 @@ async fn numbers_go_on_above_those_of_data_that_were_lost() {
         server.cli(&["FLUSHALL"]);
         assert_rising(&sections, round * 201);
     }
+}
+
+/// Callers who do not suit each other's leases ask the server each time, for as many numbers as
+/// there are callers: for far more than the time that goes by.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocks_that_are_reserved_faster_than_time_goes_by() {
+    let server = RedisServer::start();
+    let locks = LockManager::connect(&server.url()).await.expect("the server runs");
+    let sections = Sections::default();
+    let guard = locks.acquire("room", &LONG).await.expect("it is free");
+    let line: Vec<_> = (0..3000)
+        .map(|number| {
+            let expire = if number % 2 == 0 { 60 * SECOND } else { 10 * SECOND };
+            let mut waiting = acquiring(&locks, LONG.expire(expire));
+            poll_once(&mut waiting);
+            let sections = Arc::clone(&sections);
+            tokio::spawn(async move {
+                let guard = waiting.await.expect("it gets its turn");
+                note(&sections, number, &guard);
+            })
+        })
+        .collect();
+    let before = server.calls("evalsha");
+    drop(guard);
+    all(line).await;
+    let (fence, time) = fence_and_time(&server);
+    assert!(fence <= time, "{fence} is ahead of the time {time}");
+    assert_rising(&sections, 3000);
+    assert!(server.calls("evalsha") - before >= 2900, "they were handed the lock");
+    wait_until_idle(&locks);
 }
