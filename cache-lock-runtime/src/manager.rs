@@ -344,7 +344,8 @@ impl LockManager {
 pub struct LockStats {
     /// How many locks were acquired.
     pub acquired: u64,
-    /// How many of them came from another caller of this manager, without a word to the server.
+    /// How often a lock went from one caller of this manager to the next without a word to the
+    /// server.
     pub handed_over: u64,
 }
 

@@ -391,12 +391,12 @@ impl Queues {
         }
         if let Some(question) = ask {
             let (token, overdue) = (question.token.clone(), self.overdue(now, question.expire));
-            self.drive(key, token, overdue, self.ask(question, None));
+            self.drive(key, token, (overdue, Fate::Unanswered), self.ask(question, None));
         }
-        if let Some(TakeOver { waiter, token, overdue }) = take_over
+        if let Some(TakeOver { waiter, token, overdue, fate }) = take_over
             && let Some(asked) = waiter.take_over()
         {
-            self.drive(key, token, overdue, asked);
+            self.drive(key, token, (overdue, fate), asked);
             // It keeps its own time from now on.
             waiter.wake();
         }
@@ -414,15 +414,22 @@ impl Queues {
         Box::pin(async move { store.ask(question, runtime).await })
     }
 
-    /// Has the driver wait for the answer to a question.
-    fn drive(self: &Arc<Self>, key: &LockKey, token: OwnerToken, overdue: Moment, asked: Asked) {
+    /// Has the driver wait for the answer to a question, and say what has become of it if there is
+    /// none in time.
+    fn drive(
+        self: &Arc<Self>,
+        key: &LockKey,
+        token: OwnerToken,
+        (overdue, fate): (Moment, Fate),
+        asked: Asked,
+    ) {
         let (queues, key) = (Arc::clone(self), key.clone());
         self.driver.spawn(async move {
             let answer = queues.driver.within(overdue, asked).await;
             let answer = answer.unwrap_or_else(|| {
                 let message = "the server did not answer";
                 let error = BackendError::new(BackendErrorKind::Timeout, message);
-                Err(Failed { error, fate: Fate::Unanswered })
+                Err(Failed { error, fate })
             });
             queues.answered(&key, &token, answer);
         });

@@ -66,6 +66,8 @@ pub(crate) enum Fate {
     Unanswered,
     /// The same, and the connection is over: it may have been broken for long.
     Broken,
+    /// The same, before its time was over: it is on the connection of a runtime that may be blocked.
+    Abandoned,
 }
 
 /// A lease to be extended.

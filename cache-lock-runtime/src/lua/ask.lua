@@ -4,8 +4,8 @@
 -- that somebody is known to hold it.
 --
 -- Returns {1, lowest number, highest number, others that wait} if the lock is the asker's, and
--- {0, remaining milliseconds, 1 if the holder is a manager like the asker} if it is somebody else's;
--- -1 milliseconds say that the record has no expiry. A failure of any kind, a record that is not
+-- {0, remaining milliseconds, 1 if the holder is a manager like the asker, 1 if the asker is on the
+-- waiting list} if it is somebody else's; -1 milliseconds say that the record has no expiry. A failure of any kind, a record that is not
 -- ours among them, leaves nothing behind and is returned as an error.
 local function ask(lock, fence, list, token, expire, block, waits, listed, taken)
   local holder = (taken or listed) and redis.pcall('GET', lock)
@@ -23,18 +23,16 @@ local function ask(lock, fence, list, token, expire, block, waits, listed, taken
     local remaining = redis.call('PTTL', lock)
     if holder ~= token then
       local ours = holder:sub(1, 4) == 'cl1:'
+      local waiting = 0
       if waits == '1' then
-        local refused = wait(list, token, listed)
-        if refused then
-          return refused
-        end
+        waiting = wait(list, token, listed)
         -- The holder hands the lock from one of its own callers to the next until it knows this. If
         -- it is not heard, it is found when the holder next asks.
         if ours then
           tell('demand', holder, lock)
         end
       end
-      return {0, remaining, ours and 1 or 0}
+      return {0, remaining, ours and 1 or 0, waiting}
     end
     -- The asker's own: a grant that is claimed. Never shorten it.
     if remaining < tonumber(expire) then

@@ -6,7 +6,8 @@
 -- ARGV[5]  the token that is over
 -- ARGV[6]  how long the claim of a grant lasts, in milliseconds
 --
--- Returns what `ask` does, and {2} if nobody of those who wait could be told: the lock is free then.
+-- Returns what `ask` does, and {2, 1 if the asker is on the waiting list} if nobody of those who
+-- wait could be told: the lock is free then.
 
 local holder = redis.pcall('GET', KEYS[1])
 if holder == ARGV[5] then
@@ -19,16 +20,14 @@ if holder == ARGV[5] then
     end
   else
     local granted = grant(KEYS[1], KEYS[3], ARGV[6])
+    local listed = 0
     if ARGV[4] == '1' then
-      local refused = wait(KEYS[3], ARGV[1], false)
-      if refused then
-        return refused
-      end
+      listed = wait(KEYS[3], ARGV[1], false)
     end
     if granted then
-      return {0, redis.call('PTTL', KEYS[1]), 1}
+      return {0, redis.call('PTTL', KEYS[1]), 1, listed}
     end
-    return {2}
+    return {2, listed}
   end
 else
   redis.pcall('ZREM', KEYS[3], ARGV[5])

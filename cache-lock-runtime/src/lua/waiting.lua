@@ -3,15 +3,19 @@
 -- died vanishes with the list, or when its turn comes. A part of the scripts that wait.
 
 -- Enters a token at the end; one that is `listed` may be there already, and keeps its place. Returns
--- an error, or nothing.
+-- 1, or 0 if the user or the server does not let it: who is not on the list asks again and again.
 local function wait(list, token, listed)
-  if not (listed and redis.call('ZSCORE', list, token)) then
-    local last = redis.call('ZRANGE', list, -1, -1, 'WITHSCORES')
-    local entered = redis.pcall('ZADD', list, (last[2] or 0) + 1, token)
-    if type(entered) == 'table' then
-      return entered
+  local place = listed and redis.pcall('ZSCORE', list, token)
+  if not place or type(place) == 'table' then
+    local last = redis.pcall('ZRANGE', list, -1, -1, 'WITHSCORES')
+    if last.err then
+      return 0
+    end
+    if type(redis.pcall('ZADD', list, (last[2] or 0) + 1, token)) == 'table' then
+      return 0
     end
   end
   redis.call('PEXPIRE', list, 5000)
+  return 1
 end
 

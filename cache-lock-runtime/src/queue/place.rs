@@ -72,6 +72,8 @@ pub(crate) struct TakeOver {
     pub(crate) waiter: Arc<Waiter>,
     pub(crate) token: OwnerToken,
     pub(crate) overdue: Moment,
+    /// What is to be said then.
+    pub(crate) fate: Fate,
 }
 
 /// A token that is over, and how long its lease was to last.
@@ -110,6 +112,10 @@ impl Place {
 
     /// A waiter comes.
     pub(crate) fn join(&mut self, scene: &Scene<'_>, waiter: &Arc<Waiter>, effects: &mut Effects) {
+        if self.waiters.is_empty() && matches!(self.phase, Phase::Asking(_)) {
+            // What those were told who have gone is no news any more.
+            self.refusal = None;
+        }
         self.waiters.push_back(Arc::clone(waiter));
         match &mut self.phase {
             Phase::Idle => self.ask_directly(scene, None, waiter, effects),
@@ -269,8 +275,17 @@ impl Place {
         let Failed { error, fate } = failed;
         // It may have been broken for long, and the server is there: nobody is told before it was
         // asked over another connection.
-        if fate == Fate::Broken && !asking.again && !self.waiters.is_empty() {
-            let ask = Ask { again: true, ..Ask::anew(scene, None) };
+        let instead_of = match fate {
+            Fate::Broken => Some(None),
+            // It may have been granted on the connection that is not read.
+            Fate::Abandoned => Some(Some(asking.token.clone())),
+            Fate::Refused | Fate::Unanswered => None,
+        };
+        if let Some(instead_of) = instead_of
+            && !asking.again
+            && !self.waiters.is_empty()
+        {
+            let ask = Ask { again: true, ..Ask::anew(scene, instead_of) };
             return self.ask(scene, ask, effects);
         }
         let patient = error.is_transient();
@@ -282,7 +297,7 @@ impl Place {
         let due = self.pace.after_failure(scene.now);
         let asking = match fate {
             Fate::Refused => asking,
-            Fate::Unanswered | Fate::Broken => {
+            Fate::Unanswered | Fate::Broken | Fate::Abandoned => {
                 let token = scene.owners.next();
                 Asking { token, instead_of: None, listed: false, granted: false, ..asking }
             }
@@ -605,7 +620,7 @@ impl Scene<'_> {
         self.attempt.min(expire / 2)
     }
 
-    fn polled_within(&self, expire: Duration) -> Duration {
+    pub(super) fn polled_within(&self, expire: Duration) -> Duration {
         POLLED_WITHIN.min(expire / 10).min(self.attempt)
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     options::Settings,
     owner::OwnerToken,
     queue::{cohort::Cohort, waiter::Waiter},
+    store::Fate,
 };
 
 #[derive(Debug)]
@@ -99,10 +100,14 @@ impl Ask {
 }
 
 impl Asking {
+    /// Has somebody else drive the question, which is on the connection of the asker's runtime. That
+    /// may be blocked, so the answer must come soon.
     pub(super) fn take_over(&mut self, scene: &Scene<'_>) -> Option<TakeOver> {
         let waiter = self.asker.take()?;
         let overdue = self.since.after(scene.attempt(self.expire));
-        Some(TakeOver { waiter, token: self.token.clone(), overdue })
+        let soon = scene.now.after(scene.polled_within(self.expire));
+        let fate = if soon < overdue { Fate::Abandoned } else { Fate::Unanswered };
+        Some(TakeOver { waiter, token: self.token.clone(), overdue: overdue.min(soon), fate })
     }
 }
 

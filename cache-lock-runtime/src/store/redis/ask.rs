@@ -39,7 +39,7 @@ impl RedisStore {
         // Of a refused one it is known that it was not carried out.
         open.answered = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
         match answer {
-            Ok(value) => read_reply(&value, listed, sent_at)
+            Ok(value) => read_reply(&value, sent_at)
                 .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused }),
             Err(failure) => {
                 let fate = match failure {

@@ -90,7 +90,7 @@ impl<'a> Call<'a> {
 }
 
 /// The answer to [`Call::ask`].
-pub(super) fn read_reply(value: &Value, listed: bool, sent_at: Moment) -> Option<Reply> {
+pub(super) fn read_reply(value: &Value, sent_at: Moment) -> Option<Reply> {
     let reply = match value {
         Value::Array(reply) => &reply[..],
         only => {
@@ -104,12 +104,11 @@ pub(super) fn read_reply(value: &Value, listed: bool, sent_at: Moment) -> Option
             let numbers = Numbers::new(number(low)?, number(high)?);
             Some(Reply::Got { numbers, sent_at, others: *others > 0 })
         }
-        [Value::Int(0), Value::Int(remaining), Value::Int(ours)] => Some(Reply::Busy {
-            remaining: u64::try_from(*remaining).ok().map(Duration::from_millis),
-            ours: *ours == 1,
-            listed,
-        }),
-        [Value::Int(2)] => Some(Reply::Free { listed }),
+        [Value::Int(0), Value::Int(remaining), Value::Int(ours), Value::Int(listed)] => {
+            let remaining = u64::try_from(*remaining).ok().map(Duration::from_millis);
+            Some(Reply::Busy { remaining, ours: *ours == 1, listed: *listed == 1 })
+        }
+        [Value::Int(2), Value::Int(listed)] => Some(Reply::Free { listed: *listed == 1 }),
         _ => None,
     }
 }

@@ -417,9 +417,7 @@ impl Asked {
     /// Reads the answer.
     pub(crate) fn read(&self, value: &Value, sent_at: Moment) -> Option<Answered> {
         match self {
-            Self::Question { question, heard } => {
-                read_reply(value, question.wait && *heard, sent_at).map(Answered::Reply)
-            }
+            Self::Question { .. } => read_reply(value, sent_at).map(Answered::Reply),
             Self::Extension(_) => read_extended(value, 1)?.first().copied().map(Answered::Extended),
             Self::Release { .. } => read_released(value).map(Answered::Released),
         }
