@@ -156,6 +156,19 @@ async fn a_fleet_of_both_kinds() {
     }
 }
 
+/// Managers that are told hand the lock to each other. Who is not told finds it free between them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "managers that hand the lock to each other leave no gap yet"]
+async fn who_is_not_told_beside_two_who_are() {
+    let server = limited("");
+    let managers = [manager(&server.url()).await, manager(&server.url()).await];
+    let callers: Vec<_> =
+        managers.iter().flat_map(|locks| sections(locks, 20, usize::MAX)).collect();
+    let untold = manager(&server.url_of_user("app")).await;
+    all(sections(&untold, 1, 3)).await;
+    callers.iter().for_each(JoinHandle::abort);
+}
+
 /// A lock is passed on while there is no connection, and the one that is being opened hangs for
 /// longer than the question has. No push tells the manager that it is its own lock that it waits for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
