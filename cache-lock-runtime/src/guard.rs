@@ -160,7 +160,10 @@ impl LockGuard {
     pub async fn release(mut self) -> Result<Released, LockError> {
         let started = Moment::now();
         let _running = self.manager.driver.running();
-        let (ended, in_time) = self.let_go();
+        let (ended, in_time) = match self.state {
+            State::Held => self.let_go(),
+            State::Releasing | State::Done => (None, true),
+        };
         if let Some(released) = ended {
             return Ok(released);
         }
@@ -260,11 +263,16 @@ impl LockGuard {
             return Some(self);
         }
         let (ended, _) = self.let_go();
-        if ended.is_none() {
-            self.state = State::Done;
-            self.manager.queues.release_nearby(&self.lease);
+        match ended {
+            Some(_) => None,
+            None if background => {
+                self.state = State::Done;
+                self.manager.queues.release_nearby(&self.lease);
+                None
+            }
+            // Who waited has gone meanwhile.
+            None => Some(self),
         }
-        None
     }
 
     /// Releases after a body has ended. The outcome of the release never takes the place of the
