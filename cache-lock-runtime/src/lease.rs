@@ -213,6 +213,12 @@ impl Lease {
     }
 }
 
+/// The longest time that one request for a lease may take: an answer that took longer than half of
+/// the lease is hardly worth having.
+pub(crate) fn attempt(longest: Duration, expire: Duration) -> Duration {
+    longest.min(expire / 2)
+}
+
 /// Until when a request that was sent at `sent_at` makes a lease ours.
 pub(crate) fn valid_until(sent_at: Moment, expire: Duration) -> Moment {
     sent_at.after(expire.saturating_sub(drift(expire)))

@@ -20,7 +20,7 @@ use crate::{
     error::{BackendError, LockError},
     guard::LockGuard,
     key::LockKey,
-    lease::Lease,
+    lease::{Lease, attempt},
     options::{Defaults, LockOptions, check_lease},
     owner::Owners,
     queue::{Ending, Queues},
@@ -102,10 +102,9 @@ impl Inner {
         }
     }
 
-    /// The longest time that one request for a lease of this length may take. An answer that took
-    /// longer than half of the lease is hardly worth having.
+    /// The longest time that one request for a lease of this length may take.
     pub(crate) fn attempt(&self, expire: Duration) -> Duration {
-        self.attempt_timeout.min(expire / 2)
+        attempt(self.attempt_timeout, expire)
     }
 
     pub(crate) fn attempt_end(&self, start: Moment, expire: Duration) -> Moment {

@@ -29,7 +29,7 @@ use crate::{
     driver::{Driver, Running, Sleep, unharmed},
     error::{BackendError, BackendErrorKind},
     key::LockKey,
-    lease::{Lease, drift},
+    lease::{Lease, attempt, drift},
     options::Settings,
     owner::{OwnerToken, Owners},
     store::{Failed, Fate, Inbox, Push, Question, Released, Reply, Store, memory::MemoryStore},
@@ -390,7 +390,8 @@ impl Queues {
             self.handed_over.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(question) = ask {
-            let (token, overdue) = (question.token.clone(), self.overdue(now, question.expire));
+            let token = question.token.clone();
+            let overdue = now.after(attempt(self.attempt, question.expire));
             self.drive(key, token, (overdue, Fate::Unanswered), self.ask(question, None));
         }
         if let Some(TakeOver { waiter, token, overdue, fate }) = take_over
@@ -433,10 +434,6 @@ impl Queues {
             });
             queues.answered(&key, &token, answer);
         });
-    }
-
-    fn overdue(&self, asked: Moment, expire: Duration) -> Moment {
-        asked.after(self.attempt.min(expire / 2))
     }
 
     fn places(&self) -> MutexGuard<'_, HashMap<LockKey, Entry>> {

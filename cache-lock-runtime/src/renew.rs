@@ -18,7 +18,7 @@ use crate::{
     clock::Moment,
     driver::Driver,
     error::{BackendError, LostReason},
-    lease::{Lease, Schedule, drift},
+    lease::{Lease, Schedule, attempt, drift},
     queue::Queues,
     store::{Extended, Extension, Store},
 };
@@ -154,7 +154,7 @@ impl Renewer {
         let extensions: Vec<_> = leases.iter().map(|lease| extension(lease, now)).collect();
         let (mut soonest, mut latest) = (self.attempt, now);
         for lease in leases {
-            soonest = soonest.min(lease.settings.expire / 2);
+            soonest = attempt(soonest, lease.settings.expire);
             latest = latest.max(lease.deadline());
         }
         let on_overdue = |error: &BackendError| self.try_again(leases, error);

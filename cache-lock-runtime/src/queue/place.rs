@@ -4,8 +4,9 @@
 //! and says what is to be done. The protocol is in `docs/protocol.md`; traces of its model are
 //! replayed against this code.
 
-use std::{collections::VecDeque, mem, sync::Arc, task::Waker, time::Duration};
+use std::{collections::VecDeque, mem, sync::Arc};
 
+pub(crate) use self::effects::{Effects, Ended, Scene, TakeOver};
 use self::phase::{Ask, Asking, Hold, Phase, Registered, Tenure};
 use super::{
     cohort::{Cohort, Turn},
@@ -14,14 +15,14 @@ use super::{
 use crate::{
     clock::Moment,
     error::{BackendError, BackendErrorKind},
-    key::LockKey,
     lease::{Lease, valid_until},
     options::{MIN_EXPIRE, Settings},
-    owner::{OwnerToken, Owners},
+    owner::OwnerToken,
     retry::Pace,
     store::{Failed, Fate, Question, Reply},
 };
 
+mod effects;
 mod phase;
 #[cfg(test)]
 mod tests;
@@ -30,58 +31,6 @@ pub(super) mod view;
 
 /// The most numbers that are reserved at a time.
 const LARGEST_BLOCK: usize = 1000;
-
-/// Who was handed the lock, or asks for it, and is not polled for so long, or for a tenth of the
-/// lease, must not keep others from it.
-const POLLED_WITHIN: Duration = Duration::from_millis(100);
-
-/// What an event finds, beside the place itself.
-#[derive(Debug)]
-pub(crate) struct Scene<'a> {
-    pub(crate) key: &'a LockKey,
-    /// The manager's number.
-    pub(crate) manager: u64,
-    pub(crate) owners: &'a Arc<Owners>,
-    /// The longest time that a request may take.
-    pub(crate) attempt: Duration,
-    /// Pushes arrive, so it is known who of the managers waits.
-    pub(crate) told: bool,
-    pub(crate) now: Moment,
-}
-
-/// What is to be done after an event.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
-    /// A question to be asked.
-    pub(crate) ask: Option<Question>,
-    /// Who asks it, if that is a waiter's own future.
-    pub(crate) asker: Option<Arc<Waiter>>,
-    /// A waiter whose question somebody else must drive from now on.
-    pub(crate) take_over: Option<TakeOver>,
-    /// A token whose lease or wait is to be ended.
-    pub(crate) release: Option<Ended>,
-    /// Who has news.
-    pub(crate) wake: Vec<Waker>,
-    /// A lease was handed from one section to the next without a question.
-    pub(crate) handed_over: bool,
-}
-
-/// A question that is out, and until when an answer is waited for.
-#[derive(Debug)]
-pub(crate) struct TakeOver {
-    pub(crate) waiter: Arc<Waiter>,
-    pub(crate) token: OwnerToken,
-    pub(crate) overdue: Moment,
-    /// What is to be said then.
-    pub(crate) fate: Fate,
-}
-
-/// A token that is over, and how long its lease was to last.
-#[derive(Clone, Debug)]
-pub(crate) struct Ended {
-    pub(crate) token: OwnerToken,
-    pub(crate) expire: Duration,
-}
 
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -483,8 +432,6 @@ impl Place {
             {
                 asking.others = true;
             }
-            // It was granted the lock, and is about to be told so.
-            Phase::Registered(registered) if registered.token == token => {}
             Phase::Releasing(releasing) if *releasing == token => {}
             // A grant whose push was lost. It will be asked under again, so it must not be released:
             // the release could be carried out after that, and free what is held by then.
@@ -610,17 +557,5 @@ impl Place {
             again,
             asker,
         });
-    }
-}
-
-impl Scene<'_> {
-    /// The longest time that a request for such a lease may take. An answer that took longer than
-    /// half of the lease is hardly worth having.
-    pub(crate) fn attempt(&self, expire: Duration) -> Duration {
-        self.attempt.min(expire / 2)
-    }
-
-    pub(super) fn polled_within(&self, expire: Duration) -> Duration {
-        POLLED_WITHIN.min(expire / 10).min(self.attempt)
     }
 }

@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use super::*;
-use crate::options::OnLost;
+use crate::{key::LockKey, options::OnLost, owner::Owners};
 
 const EXPIRE: Duration = Duration::from_secs(10);
 const START: Moment = Moment::from_nanos(1_000_000_000);
