@@ -207,3 +207,18 @@ async fn a_pass_that_was_never_sent() {
     guard.release().await.expect("the server answers");
     wait_until_clean(&server);
 }
+
+/// A user who may use channels, and not the lists in which managers wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_may_not_be_listed() {
+    log::record();
+    let rules = RULES.replace(" +zcard +zadd +zscore +zrange +zrem", "");
+    let rules = format!("{rules} &cl1:* +publish +subscribe");
+    assert!(!rules.contains("+z"), "{rules}");
+    let server = RedisServer::builder().user("app", "word", &rules).start();
+    let url = server.url_of_user("app");
+    let managers = [manager(&url).await, manager(&url).await];
+    let callers: Vec<_> = managers.iter().flat_map(|locks| sections(locks, 10, 5)).collect();
+    all(callers).await;
+    assert_eq!(server.cli(&["EXISTS", "room:{room}:waiting"]), "0");
+}

@@ -1,12 +1,16 @@
 //! G5: who was handed the lock, or asks for it, and is not polled, stops nobody.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use cache_lock::{LockGuard, LockManager, LockOptions};
-use test_support::wait_until;
+use test_support::{RedisServer, wait_until};
 
 use crate::{
     Acquiring, LONG, SECOND, acquiring,
@@ -172,4 +176,31 @@ async fn whose_lease_is_not_extended() {
     wait_until("it is extended", || monitor.calls(server).iter().any(|call| call.keys == 1));
     release(guard).await;
     comes_back(aside, &locks).await;
+}
+
+/// The same with a server that may take a minute for an answer: nobody waits that long for a question
+/// on a connection that stands still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_blocks_its_thread_while_it_asks() {
+    let server = RedisServer::start();
+    let builder = LockManager::builder().attempt_timeout(Duration::from_secs(60));
+    let locks = builder.connect(&server.url()).await.expect("the server runs");
+    let (blocked, free) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let thread = std::thread::spawn({
+        let (locks, blocked, free) = (locks.clone(), Arc::clone(&blocked), Arc::clone(&free));
+        move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                release(taken(&locks).await).await;
+                let mut aside = acquiring(&locks, LONG);
+                poll_once(&mut aside);
+                blocked.store(true, Ordering::SeqCst);
+                wait_until("the other had the lock", || free.load(Ordering::SeqCst));
+            });
+        }
+    });
+    wait_until("it is blocked", || blocked.load(Ordering::SeqCst));
+    release(taken(&locks).await).await;
+    free.store(true, Ordering::SeqCst);
+    thread.join().expect("no panic");
 }
