@@ -78,7 +78,8 @@ impl Mailbox {
                 server,
                 why,
                 "no push notifications: waiters ask the server again and again; they need RESP3, \
-                 and a user with the rules `&cl1:* +subscribe +publish`"
+                 and a user with the rules \
+                 `&cl1:* +subscribe +publish +zadd +zscore +zrange +zrem +zcard`"
             );
         }
     }
