@@ -25,11 +25,22 @@ impl Execution<'_> {
             Request::Acquire { token, expire, block, wait } => {
                 self.acquire(token, expire, block, wait)
             }
-            Request::Pass { token, new, expire, block, wait } => {
+            Request::Pass { token, new, wait, aside: true, .. } if self.is_held_by(token) => {
+                self.leave_free();
+                if wait {
+                    self.wait(new);
+                }
+                Reply::Free
+            }
+            Request::Pass { token, new, expire, block, wait, .. } => {
                 self.pass(token, new, expire, block, wait)
             }
             Request::Extend { token, expire } => self.extend(token, expire),
-            Request::Release { token } | Request::Forget { token } => self.release(token),
+            Request::Release { token, aside: true } if self.is_held_by(token) => {
+                self.leave_free();
+                Reply::Done
+            }
+            Request::Release { token, .. } | Request::Forget { token } => self.release(token),
         }
     }
 
@@ -61,6 +72,10 @@ impl Execution<'_> {
             self.server.lock = None;
         }
         self.leave(token);
+        // It may have been told that its turn comes soon.
+        if self.server.lock.is_none() && !self.config.breaks(Broken::ForgetLeavesFree) {
+            self.grant_next();
+        }
         Reply::Lost
     }
 
@@ -168,6 +183,21 @@ impl Execution<'_> {
             if let Some(claim) = self.publish(Push::Grant(token)) {
                 let ttl = self.config.times.claim.min(self.config.times.expire);
                 self.server.lock = Some(Record { token, ttl, claim });
+                return;
+            }
+            self.leave(token);
+        }
+    }
+
+    /// Leaves the lock free for those that are not in the list. The first of those that are is told,
+    /// and keeps its place.
+    fn leave_free(&mut self) {
+        self.server.lock = None;
+        if !self.config.push || self.config.breaks(Broken::NobodyToldOfGap) {
+            return;
+        }
+        while let Some(&token) = self.server.waiting.first() {
+            if self.publish(Push::Soon(token)).is_some() {
                 return;
             }
             self.leave(token);
