@@ -1,7 +1,7 @@
 //! The guard: a lock while it is held.
 
 use std::{
-    fmt,
+    fmt, mem,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::Poll,
@@ -20,7 +20,7 @@ use crate::{
     options::{OnLost, check_lease},
     queue::Ending,
     scope,
-    store::{Extended, Extension, Released},
+    store::{Ended, Extended, Extension, Released},
 };
 
 /// A lock that is held. Dropping it releases it.
@@ -41,11 +41,11 @@ pub struct LockGuard {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum State {
     Held,
     /// The lease has ended on this side, and the server is to be told.
-    Releasing,
+    Releasing(Ended),
     Done,
 }
 
@@ -160,25 +160,25 @@ impl LockGuard {
     pub async fn release(mut self) -> Result<Released, LockError> {
         let started = Moment::now();
         let _running = self.manager.driver.running();
-        let (ended, in_time) = match self.state {
+        let (over, in_time) = match self.state {
             State::Held => self.let_go(),
-            State::Releasing | State::Done => (None, true),
+            State::Releasing(_) | State::Done => (None, true),
         };
-        if let Some(released) = ended {
+        if let Some(released) = over {
             return Ok(released);
         }
-        let (store, lease) = (&self.manager.store, &self.lease);
-        let (key, expire) = (&lease.key, lease.settings.expire);
+        let State::Releasing(ended) = &self.state else { return Ok(Released::Released) };
+        let (store, key) = (&self.manager.store, &self.lease.key);
         // However short the lease was, it is good to know what became of it.
         let give_up = started.after(self.manager.attempt_timeout);
         let span =
             tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty);
-        let releasing = store.release(key, &lease.owner, expire, give_up);
+        let releasing = store.release(key, ended, give_up);
         let mut released = releasing.instrument(span.clone()).await;
         let waited = started.until(Moment::now());
         if let Ok(released) = &mut released {
+            let passed_on = !self.manager.queues.released(key, &ended.token);
             self.state = State::Done;
-            let passed_on = !self.manager.queues.released(key, &lease.owner);
             // A caller that came meanwhile was faster.
             if passed_on && in_time && *released == Released::AlreadyExpired {
                 *released = Released::Released;
@@ -209,12 +209,12 @@ impl LockGuard {
     fn let_go(&mut self) -> (Option<Released>, bool) {
         let (ending, in_time) = self.manager.end(&self.lease);
         let released = match ending {
-            Ending::Release if self.lease.lost_reason() == Some(LostReason::Gone) => {
+            Ending::Release(_) if self.lease.lost_reason() == Some(LostReason::Gone) => {
                 self.manager.queues.released(&self.lease.key, &self.lease.owner);
                 Released::AlreadyExpired
             }
-            Ending::Release => {
-                self.state = State::Releasing;
+            Ending::Release(ended) => {
+                self.state = State::Releasing(ended);
                 return (None, in_time);
             }
             Ending::Released(released) => released,
@@ -262,17 +262,15 @@ impl LockGuard {
         if !background && !self.manager.queues.ends_at_once(&self.lease) {
             return Some(self);
         }
-        let (ended, _) = self.let_go();
-        match ended {
-            Some(_) => None,
-            None if background => {
-                self.state = State::Done;
-                self.manager.queues.release_nearby(&self.lease);
-                None
-            }
-            // Who waited has gone meanwhile.
-            None => Some(self),
+        if self.let_go().0.is_some() {
+            return None;
         }
+        // Else, who waited has gone meanwhile.
+        if background && let State::Releasing(ended) = mem::replace(&mut self.state, State::Done) {
+            self.manager.queues.release_nearby(&self.lease, ended);
+            return None;
+        }
+        Some(self)
     }
 
     /// Releases after a body has ended. The outcome of the release never takes the place of the
@@ -286,13 +284,11 @@ impl LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let ended = match self.state {
-            State::Held => self.let_go().0,
-            State::Releasing => None,
-            State::Done => return,
-        };
-        if ended.is_none() {
-            self.manager.queues.release_detached(&self.lease);
+        if matches!(self.state, State::Held) {
+            let _ = self.let_go();
+        }
+        if let State::Releasing(ended) = mem::replace(&mut self.state, State::Done) {
+            self.manager.queues.release_detached(&self.lease, ended);
         }
     }
 }

@@ -97,8 +97,8 @@ impl Inner {
 
     /// Ends a lease, and has it released in the background.
     pub(crate) fn give_back(&self, lease: &Arc<Lease>) {
-        if let (Ending::Release, _) = self.end(lease) {
-            self.queues.release_detached(lease);
+        if let (Ending::Release(ended), _) = self.end(lease) {
+            self.queues.release_detached(lease, ended);
         }
     }
 
@@ -490,9 +490,14 @@ impl LockManagerBuilder {
         let tls = self.tls.as_ref();
         #[cfg(not(feature = "tls"))]
         let tls = None;
-        let (store, inbox) =
-            RedisStore::new(url, tls, Arc::clone(&driver), &owners, self.attempt_timeout)
-                .map_err(|error| connect_error("Redis", error))?;
+        let (store, inbox) = RedisStore::new(
+            url,
+            tls,
+            Arc::clone(&driver),
+            Arc::clone(&owners),
+            self.attempt_timeout,
+        )
+        .map_err(|error| connect_error("Redis", error))?;
         Ok((self.build(store.clone().into(), driver, owners, Some(inbox)), store))
     }
 

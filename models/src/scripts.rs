@@ -36,11 +36,8 @@ impl Execution<'_> {
                 self.pass(token, new, expire, block, wait)
             }
             Request::Extend { token, expire } => self.extend(token, expire),
-            Request::Release { token, aside: true } if self.is_held_by(token) => {
-                self.leave_free();
-                Reply::Done
-            }
-            Request::Release { token, .. } | Request::Forget { token } => self.release(token),
+            Request::Release { token, aside } => self.release(token, aside),
+            Request::Forget { token } => self.release(token, false),
         }
     }
 
@@ -52,20 +49,19 @@ impl Execution<'_> {
                 self.got(token, block)
             }
             Some(record) => {
-                if wait {
+                // Nobody hands on what is a foreign holder's.
+                if wait && record.token != Token::FOREIGN {
                     self.wait(token);
-                    if record.token != Token::FOREIGN {
-                        self.publish(Push::Demand(record.token));
-                    }
+                    self.publish(Push::Demand(record.token));
                 }
                 Reply::Busy { ttl: record.ttl }
             }
         }
     }
 
-    fn release(&mut self, token: Token) -> Reply {
+    fn release(&mut self, token: Token, aside: bool) -> Reply {
         if self.is_held_by(token) {
-            self.grant_next();
+            self.give_on(aside);
             return Reply::Done;
         }
         if self.config.breaks(Broken::DeleteWithoutCompare) {
@@ -74,9 +70,17 @@ impl Execution<'_> {
         self.leave(token);
         // It may have been told that its turn comes soon.
         if self.server.lock.is_none() && !self.config.breaks(Broken::ForgetLeavesFree) {
-            self.grant_next();
+            self.give_on(aside);
         }
         Reply::Lost
+    }
+
+    fn give_on(&mut self, aside: bool) {
+        if aside {
+            self.leave_free();
+        } else {
+            self.grant_next();
+        }
     }
 
     fn pass(&mut self, token: Token, new: Token, expire: u8, block: u16, wait: bool) -> Reply {

@@ -65,7 +65,7 @@ impl MemoryStore {
     }
 
     pub(crate) fn ask(&self, question: &Question) -> Reply {
-        let Question { key, token, instead_of, expire, block, .. } = question;
+        let Question { key, token, instead_of, aside, expire, block, .. } = question;
         let now = Moment::now();
         let mut records = self.records();
         if let Some(record) = records.by_key.get(key)
@@ -76,6 +76,10 @@ impl MemoryStore {
             // Who waits is not told, and asks again.
             let remaining = Some(now.until(record.ends));
             return Reply::Busy { remaining, ours: false, listed: false };
+        }
+        if *aside {
+            records.by_key.remove(key);
+            return Reply::Free { listed: false };
         }
         let record = Record { token: token.clone(), ends: now.after(*expire) };
         records.by_key.insert(key.clone(), record);
