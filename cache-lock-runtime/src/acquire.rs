@@ -1,6 +1,9 @@
 //! An acquisition from the call to the guard.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tracing::{Instrument as _, field::Empty};
 
@@ -73,10 +76,12 @@ async fn wait(
         // Whatever the server said in the end, asking again is of no use.
         Err(_) if manager.is_closed() => Err(LockError::ShutDown),
         Err(Refusal::Busy { no_expiry }) => {
+            manager.counts.contended.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(%key, ?waited, "lock contended");
             Err(LockError::Contended { key, waited, no_expiry })
         }
         Err(Refusal::Backend(error)) => {
+            manager.counts.failed.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%key, ?waited, %error, "lock not acquired");
             Err(LockError::backend(&key, waited, error))
         }

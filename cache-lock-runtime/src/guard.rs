@@ -51,7 +51,7 @@ enum State {
 
 impl LockGuard {
     pub(crate) fn new(manager: Arc<Inner>, lease: Arc<Lease>) -> Self {
-        manager.acquired.fetch_add(1, Ordering::Relaxed);
+        manager.counts.acquired.fetch_add(1, Ordering::Relaxed);
         manager.renewer.enter(&lease);
         Self { manager, lease, state: State::Held }
     }
@@ -208,6 +208,9 @@ impl LockGuard {
     /// and whether it had not ended before.
     fn let_go(&mut self) -> (Option<Released>, bool) {
         let (ending, in_time) = self.manager.end(&self.lease);
+        if !in_time {
+            self.manager.counts.lost.fetch_add(1, Ordering::Relaxed);
+        }
         let released = match ending {
             Ending::Release(_) if self.lease.lost_reason() == Some(LostReason::Gone) => {
                 self.manager.queues.released(&self.lease.key, &self.lease.owner);

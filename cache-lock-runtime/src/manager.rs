@@ -68,7 +68,7 @@ pub(crate) struct Inner {
     pub(crate) attempt_timeout: Duration,
     /// What the store tells unasked, until the thread reads it.
     inbox: Mutex<Option<Inbox>>,
-    pub(crate) acquired: AtomicU64,
+    pub(crate) counts: Counts,
     closed: AtomicBool,
 }
 
@@ -307,8 +307,12 @@ impl LockManager {
     /// ```
     #[must_use]
     pub fn stats(&self) -> LockStats {
+        let Counts { acquired, contended, failed, lost } = &self.inner.counts;
         LockStats {
-            acquired: self.inner.acquired.load(Ordering::Relaxed),
+            acquired: acquired.load(Ordering::Relaxed),
+            contended: contended.load(Ordering::Relaxed),
+            failed: failed.load(Ordering::Relaxed),
+            lost: lost.load(Ordering::Relaxed),
             handed_over: self.inner.queues.handed_over(),
         }
     }
@@ -337,12 +341,27 @@ impl LockManager {
     }
 }
 
+/// What [`LockStats`] tells, but for what the queues count.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) acquired: AtomicU64,
+    pub(crate) contended: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) lost: AtomicU64,
+}
+
 /// What a manager has done; see [`LockManager::stats`]. Each number only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockStats {
     /// How many locks were acquired.
     pub acquired: u64,
+    /// How many callers gave up since somebody else held the lock.
+    pub contended: u64,
+    /// How many callers got no lock since the server could not be asked.
+    pub failed: u64,
+    /// How many leases had ended before their bodies did, or before they were released.
+    pub lost: u64,
     /// How often a lock went from one caller of this manager to the next without a word to the
     /// server.
     pub handed_over: u64,
@@ -540,7 +559,7 @@ impl LockManagerBuilder {
                 background_release: self.background_release,
             },
             attempt_timeout,
-            acquired: AtomicU64::new(0),
+            counts: Counts::default(),
             closed: AtomicBool::new(false),
         };
         LockManager { inner: Arc::new(inner) }

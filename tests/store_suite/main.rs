@@ -10,3 +10,4 @@ mod nested;
 mod ownership;
 mod scope;
 mod shutdown;
+mod stats;
