@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cache_lock::{LockError, LockManager, SingleFlightError};
-use test_support::wait_until;
+use test_support::{Data, wait_until};
 
 use crate::{
     LOCAL, LOCKED, Outcome, PATIENT, RECORDED, Work, call, calling,
@@ -103,4 +103,19 @@ async fn a_server_that_is_dead_keeps_nobody() {
             server.cont();
         }
     }
+}
+
+/// As those do who wait for a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_comes_back_serves_who_waits() {
+    let fleet = Fleet::redis();
+    let locks = fleet.manager().await;
+    let server = fleet.server().expect("it is on Redis");
+    server.kill();
+    let work = Work::that_is_done();
+    let calls: Vec<_> = (0..50).map(|_| calling(&locks, RECORDED, &work)).collect();
+    let outcomes = tokio::spawn(crate::all(calls));
+    server.restart(Data::Lose);
+    let outcomes = guarded(outcomes).await.expect("no panic");
+    assert_eq!(crate::sorted(&outcomes).0, [1; 50]);
 }

@@ -37,6 +37,11 @@ async fn one_refreshes_and_the_others_do_not_wait(fleet: Fleet) {
     for locks in [&here, &there, &here, &there] {
         assert_eq!(call(locks.clone(), STALE, work.clone()).await.ok(), Some(1));
     }
+    // Who knows that its own process is at it does not ask for the lock.
+    let scripts = || fleet.server().map_or(0, |server| server.calls("evalsha"));
+    let before = scripts();
+    assert_eq!(call(here.clone(), STALE, work.clone()).await.ok(), Some(1));
+    assert!(scripts() <= before + 1, "{before}, {}", scripts());
     work.let_go();
     assert_eq!(refreshing.await.expect("no panic").ok(), Some(2));
     for locks in [&here, &there] {

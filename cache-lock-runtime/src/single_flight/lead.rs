@@ -63,13 +63,16 @@ where
         }
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
-            match self.find(record, &seat).await? {
-                Some(Found { value, is_stale: false }) => return Ok(seat.land(value, None)),
-                Some(Found { value, is_stale: true }) => {
+            match self.find(record, &seat).await {
+                Ok(Some(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
+                Ok(Some(Found { value, is_stale: true })) => {
                     let stale = seat.land(value, None);
                     return Ok(self.refresh(record, stale, compute).await);
                 }
-                None => {}
+                Ok(None) => {}
+                // Who waits for the lock asks again until the timeout, and looks once more.
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
             }
         }
         let guard = self.acquire(&seat).await?;
