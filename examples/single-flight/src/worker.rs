@@ -47,7 +47,7 @@ const OPEN: &[u8] = b"open\n";
 #[derive(Debug)]
 pub(crate) struct Worker {
     process: Child,
-    stdin: ChildStdin,
+    stdin: Option<ChildStdin>,
     messages: BufReader<ChildStdout>,
 }
 
@@ -62,13 +62,13 @@ impl Worker {
             .kill_on_drop(true)
             .spawn()
             .map_err(Error::Worker)?;
-        let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
+        let (Some(mut stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(Error::Worker(std::io::Error::other("it has no pipes")));
         };
-        let mut worker = Self { process, stdin, messages: BufReader::new(stdout) };
         let mut line = serde_json::to_vec(job)?;
         line.push(b'\n');
-        worker.stdin.write_all(&line).await.map_err(Error::Worker)?;
+        stdin.write_all(&line).await.map_err(Error::Worker)?;
+        let mut worker = Self { process, stdin: Some(stdin), messages: BufReader::new(stdout) };
         match worker.next().await? {
             Some(Message::Ready) => Ok(worker),
             Some(Message::Failed(reason)) => Err(Error::Unreachable(reason)),
@@ -78,8 +78,10 @@ impl Worker {
 
     /// Lets the tasks start.
     pub(crate) async fn open(&mut self) {
-        // Of a worker that has died meanwhile nothing will be heard.
-        let _ = self.stdin.write_all(OPEN).await;
+        if let Some(stdin) = &mut self.stdin {
+            // Of a worker that has died meanwhile nothing will be heard.
+            let _ = stdin.write_all(OPEN).await;
+        }
     }
 
     /// Waits for the worker's end, and kills it when it is half way through the migration. `None` if
@@ -88,7 +90,11 @@ impl Worker {
         let mut served = None;
         while let Some(message) = self.next().await? {
             match message {
-                Message::Served(all) => served = Some(all),
+                Message::Served(all) => {
+                    served = Some(all);
+                    // It reads its input to see whether its parent is there, and ends with it.
+                    self.stdin.take();
+                }
                 // SIGKILL: no destructor runs, and nothing is released.
                 Message::HalfWay => self.process.start_kill().map_err(Error::Worker)?,
                 Message::Ready | Message::Failed(_) => {}
