@@ -12,7 +12,7 @@
 //! | nothing, without `record` | 2: the lock and its release |
 //! | nothing, with `record` | 5: a look, the lock, a look under it, the record, the release |
 
-use std::{any::TypeId, sync::Arc};
+use std::{any::TypeId, sync::Arc, time::Duration};
 
 use self::{
     flights::{Id, Turn},
@@ -172,7 +172,7 @@ where
         return Err(LockError::Nested { key: id.key }.into());
     }
     // It times the waiting.
-    manager.start().map_err(|error| LockError::backend(&id.key, Default::default(), error))?;
+    manager.start().map_err(|error| LockError::backend(&id.key, Duration::ZERO, error))?;
     let deadline = started.after(settings.timeout);
     let call = Call {
         manager,

@@ -37,7 +37,7 @@ async fn one_refreshes_and_the_others_do_not_wait(fleet: Fleet) {
     for locks in [&here, &there, &here, &there] {
         assert_eq!(call(locks.clone(), STALE, work.clone()).await.ok(), Some(1));
     }
-    // Who knows that its own process is at it does not ask for the lock.
+    // That its own process is at it is known without asking for the lock.
     let scripts = || fleet.server().map_or(0, |server| server.calls("evalsha"));
     let before = scripts();
     assert_eq!(call(here.clone(), STALE, work.clone()).await.ok(), Some(1));

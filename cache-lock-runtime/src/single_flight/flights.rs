@@ -5,7 +5,7 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -49,8 +49,6 @@ struct Table {
     /// joins any flight.
     kept: BTreeMap<(Moment, u64), Id>,
     serial: u64,
-    /// Whose recorded values a caller of this process is computing anew.
-    refreshing: HashSet<Id>,
 }
 
 struct Entry {
@@ -96,17 +94,9 @@ impl Flights {
         Caller { flights: Arc::clone(self), flight, id }
     }
 
-    /// The right to compute a recorded value anew, if no caller of this process has it.
-    #[cfg(feature = "serde")]
-    pub(super) fn refresh(self: &Arc<Self>, id: &Id) -> Option<Refresh> {
-        let first = self.table().refreshing.insert(id.clone());
-        first.then(|| Refresh { flights: Arc::clone(self), id: id.clone() })
-    }
-
     /// The number of flights, those included whose values are kept.
     pub(crate) fn len(&self) -> usize {
-        let table = self.table();
-        table.by_id.len() + table.refreshing.len()
+        self.table().by_id.len()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -141,7 +131,6 @@ impl Caller {
     /// Waits for the outcome, or for the seat of who computes it, until `deadline`.
     pub(super) async fn turn(&self, driver: &Driver, deadline: Moment) -> Turn<'_> {
         let flight = &*self.flight;
-        let mut waited = false;
         loop {
             let mut changed = pin!(flight.changed.notified());
             // Registered before anything is looked at, so that no change falls in between.
@@ -149,10 +138,8 @@ impl Caller {
             if let Some(outcome) = flight.outcome.get() {
                 return Turn::Landed(outcome.clone());
             }
-            let late = Moment::now() >= deadline;
-            // Who comes with no time to wait tries once; who has waited for all of it does not.
-            let may_lead = !late || !waited;
-            if may_lead && !flight.led.swap(true, Ordering::AcqRel) {
+            // Who is late tries once, as who comes with no time to wait does.
+            if !flight.led.swap(true, Ordering::AcqRel) {
                 let seat = Seat { caller: self };
                 // It may have landed just now.
                 match flight.outcome.get() {
@@ -160,10 +147,9 @@ impl Caller {
                     None => return Turn::Lead(seat),
                 }
             }
-            if late {
+            if Moment::now() >= deadline {
                 return Turn::Late(flight.trouble().clone());
             }
-            waited = true;
             driver.within(deadline, changed).await;
         }
     }
@@ -257,19 +243,5 @@ impl Drop for Seat<'_> {
 impl Flight {
     fn trouble(&self) -> MutexGuard<'_, Option<LockError>> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// See [`Flights::refresh`].
-#[cfg(feature = "serde")]
-pub(super) struct Refresh {
-    flights: Arc<Flights>,
-    id: Id,
-}
-
-#[cfg(feature = "serde")]
-impl Drop for Refresh {
-    fn drop(&mut self) {
-        self.flights.table().refreshing.remove(&self.id);
     }
 }

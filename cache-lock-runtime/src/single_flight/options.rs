@@ -25,6 +25,8 @@ const MAX_SIZE: usize = 1024 * 1024;
 /// | `.keep(time)` on either | the same | the same | and those who ask within `time` |
 /// | `.record(ttl)` | one caller of the fleet | all callers of the fleet | those who ask within `ttl` |
 ///
+/// Callers of one key should have the same options: those of the one that computes count.
+///
 /// "Process" is short for manager, of which a process has one. The first three take any value that
 /// is `Clone + Send + Sync + 'static`, such as a pool of connections: each process computes its own,
 /// one process after the other unless `local`. A value that is recorded is written to the store as

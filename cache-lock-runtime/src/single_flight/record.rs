@@ -121,7 +121,7 @@ where
         compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
     ) -> T {
         let (manager, key) = (self.manager, &self.id.key);
-        let Some(_refresh) = manager.flights.refresh(self.id) else { return stale };
+        // A caller of this process that is at it is known without asking the server.
         let options = self.options.lock.timeout(Duration::ZERO);
         let Ok(guard) = acquire::acquire(manager, key.clone(), &options).await else {
             return stale;

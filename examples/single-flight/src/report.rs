@@ -211,3 +211,78 @@ fn columns(waits: Waits) -> String {
     let Waits { p50, p99, max } = waits;
     format!("{p50:>6.0} ms {p99:>6.0} ms {max:>6.0} ms")
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::database::Attempt;
+
+    fn attempt(number: i64, process: u32, outcome: Outcome) -> Attempt {
+        Attempt { number, process, token: number, outcome }
+    }
+
+    fn served(errors: &[&str]) -> Served {
+        let errors = errors.iter().map(|error| (*error).to_owned()).collect();
+        Served { wait_us: 1000, errors, ok: true }
+    }
+
+    /// What is wrong with a start of two processes of one task each, of which the first fails once.
+    fn wrong(change: impl FnOnce(&mut ByProcess, &mut Tally), arguments: &[&str]) -> Vec<String> {
+        let arguments =
+            ["single-flight", "--processes=2", "--tasks=1", "--failures=1"].iter().chain(arguments);
+        let options = Options::try_parse_from(arguments).expect("they are arguments");
+        let mut by_process = vec![Some(vec![served(&["failed"])]), Some(vec![served(&[])])];
+        let mut tally = Tally {
+            pools: vec![2, 1],
+            attempts: vec![attempt(1, 1, Outcome::Failed), attempt(2, 2, Outcome::Migrated)],
+            bookings: 2,
+            version: TARGET,
+        };
+        change(&mut by_process, &mut tally);
+        Report::new(&options, &by_process, Duration::from_secs(1), None, tally).wrong
+    }
+
+    #[test]
+    fn all_that_can_be_wrong_is_noticed() {
+        assert_eq!(wrong(|_, _| {}, &[]), [""; 0]);
+        for (said, change) in [
+            ("pools of process 2: 2", (|_, tally| tally.pools.push(2)) as fn(&mut _, &mut Tally)),
+            ("pools of process 1: 0", |_, tally| tally.pools.truncate(1)),
+            ("migrations: 2", |_, tally| tally.attempts.push(attempt(3, 1, Outcome::Migrated))),
+            ("nothing to do: 1", |_, tally| {
+                tally.attempts.push(attempt(3, 1, Outcome::NothingToDo));
+            }),
+            ("did not end: 1", |_, tally| tally.attempts.push(attempt(3, 1, Outcome::Begun))),
+            ("failed: 2", |_, tally| tally.attempts.push(attempt(3, 1, Outcome::Failed))),
+            ("bookings: 1", |_, tally| tally.bookings = 1),
+            ("version of the schema: 2", |_, tally| tally.version = 2),
+            ("errors that tasks met: 2", |by_process: &mut ByProcess, _| {
+                by_process[1] = Some(vec![served(&["failed"])]);
+            }),
+            ("tasks of process 1 that were served: 0", |by_process, tally| {
+                by_process[0] = Some(vec![Served { ok: false, ..served(&["failed"]) }]);
+                tally.bookings = 1;
+            }),
+            ("killed: 1", |by_process, tally| {
+                by_process[1] = None;
+                tally.bookings = 1;
+            }),
+        ] {
+            let wrong = wrong(change, &[]);
+            assert!(wrong.iter().any(|one| one.contains(said)), "{said}: {wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_was_killed_tells_nothing() {
+        let killed = |by_process: &mut ByProcess, tally: &mut Tally| {
+            by_process[0] = None;
+            tally.attempts.insert(1, attempt(3, 1, Outcome::Begun));
+            tally.bookings = 1;
+        };
+        assert_eq!(wrong(killed, &["--kill"]), [""; 0]);
+        assert_eq!(wrong(|_, _| {}, &["--kill"]).len(), 2);
+    }
+}
