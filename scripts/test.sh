@@ -60,6 +60,11 @@ minimum_rust() {
 
 quickstart() { env -u REDIS_URL cargo run --quiet --example quickstart; }
 embedded_seckill() { env -u REDIS_URL -u MONGODB_URI cargo run --release -p seckill -- --mode all; }
+embedded_single_flight() { env -u REDIS_URL -u MONGODB_URI cargo run --quiet -p single-flight; }
+served_single_flight() {
+    scripts/with-services.sh cargo run --quiet -p single-flight
+    scripts/with-services.sh cargo run --quiet -p single-flight -- --kill
+}
 served_seckill() { scripts/with-services.sh cargo run --quiet --release -p seckill -- "$@"; }
 
 step "Set-up" scripts/set-up.sh
@@ -84,6 +89,8 @@ step "Seckill inside one process" embedded_seckill
 step "Seckill with Redis and MongoDB" served_seckill --mode all
 step "Seckill with four processes" served_seckill --mode all --processes 4
 step "Seckill with a holder that outlives its lease" served_seckill --mode fenced --stall
+step "Single flight inside one process" embedded_single_flight
+step "Single flight with four processes" served_single_flight
 
 # Last, since a machine that starts from nothing has to build the tool first.
 if [ -n "${CI:-}" ] && ! has_cargo_deny && ((SECONDS < 20 * 60)); then

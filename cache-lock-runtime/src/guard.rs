@@ -10,6 +10,8 @@ use std::{
 
 use tracing::{Instrument as _, field::Empty};
 
+#[cfg(feature = "serde")]
+use crate::owner::OwnerToken;
 use crate::{
     clock::Moment,
     error::{LockError, LostReason},
@@ -60,6 +62,12 @@ impl LockGuard {
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.lease.fence
+    }
+
+    /// Under which token the store knows the lock, and how long it does.
+    #[cfg(feature = "serde")]
+    pub(crate) fn owner(&self) -> (&OwnerToken, Duration) {
+        (&self.lease.owner, self.lease.settings.expire)
     }
 
     /// What is locked.

@@ -26,6 +26,7 @@ use crate::{
     queue::{Ending, Queues},
     renew::Renewer,
     scope,
+    single_flight::flights::Flights,
     store::{Inbox, Store, memory::MemoryStore},
 };
 
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) driver: Arc<Driver>,
     pub(crate) queues: Arc<Queues>,
     pub(crate) renewer: Arc<Renewer>,
+    pub(crate) flights: Arc<Flights>,
     pub(crate) defaults: Defaults,
     pub(crate) attempt_timeout: Duration,
     /// What the store tells unasked, until the thread reads it.
@@ -322,10 +324,11 @@ impl LockManager {
     #[doc(hidden)]
     #[must_use]
     pub fn in_hand(&self) -> InHand {
-        let Inner { queues, renewer, driver, .. } = &*self.inner;
+        let Inner { queues, renewer, flights, driver, .. } = &*self.inner;
         InHand {
             keys: queues.len(),
             leases: renewer.len(),
+            flights: flights.len(),
             tasks: driver.tasks(),
             timers: driver.timers(),
             connections: match &self.inner.store {
@@ -375,6 +378,8 @@ pub struct InHand {
     pub keys: usize,
     /// Leases that are held.
     pub leases: usize,
+    /// Single flights, those included whose values are kept.
+    pub flights: usize,
     /// Tasks of the manager's thread, and acquisitions and releases that are under way.
     pub tasks: usize,
     /// Timers that run.
@@ -552,6 +557,7 @@ impl LockManagerBuilder {
             driver,
             queues,
             renewer: Arc::new(renewer),
+            flights: Arc::default(),
             inbox: Mutex::new(inbox),
             defaults: Defaults {
                 timeout: self.timeout,

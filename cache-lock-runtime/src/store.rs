@@ -118,6 +118,14 @@ pub enum Released {
     Unknown,
 }
 
+/// A value that a single flight has recorded, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recorded {
+    pub(crate) text: Vec<u8>,
+    /// How long the record lasts; zero if that was not asked for.
+    pub(crate) remaining: Duration,
+}
+
 /// What a store tells a manager unasked. Hints: they may be lost, late or doubled, and overtake
 /// the answers to questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,6 +221,37 @@ impl Store {
             Self::Memory(store) => drop(store.release(key, &ended.token)),
             #[cfg(feature = "redis")]
             Self::Redis(store) => store.release_until(key, ended, until).await,
+        }
+    }
+
+    /// The value recorded beside a lock, and with `aged` how long it lasts.
+    pub(crate) async fn recorded(
+        &self,
+        key: &LockKey,
+        aged: bool,
+        give_up: Moment,
+    ) -> Result<Option<Recorded>, BackendError> {
+        match self {
+            Self::Memory(store) => Ok(store.recorded(key)),
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.recorded(key, aged, give_up).await,
+        }
+    }
+
+    /// Records a value beside a lock for so long, if the lock is held under the token. Says whether
+    /// it was.
+    pub(crate) async fn record(
+        &self,
+        key: &LockKey,
+        token: &OwnerToken,
+        text: &str,
+        lasts: Duration,
+        give_up: Moment,
+    ) -> Result<bool, BackendError> {
+        match self {
+            Self::Memory(store) => Ok(store.record(key, token, text, lasts)),
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.record(key, token, text, lasts, give_up).await,
         }
     }
 

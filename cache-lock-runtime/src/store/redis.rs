@@ -6,6 +6,7 @@ mod config;
 mod failure;
 mod inbox;
 mod link;
+mod record;
 #[cfg(test)]
 pub(crate) mod replay;
 mod script;

@@ -68,6 +68,24 @@ impl<'a> Call<'a> {
         Self::new(&scripts.release, &[key.as_str(), &waiting], &[&token, &claim])
     }
 
+    /// The record of a value beside a lock.
+    pub(super) fn record(
+        scripts: &'a Scripts,
+        key: &LockKey,
+        token: &OwnerToken,
+        text: &str,
+        lasts: Duration,
+    ) -> Self {
+        let (result, token) = (key.result_key(), token.to_string());
+        let arguments = [&*token, &milliseconds(lasts), text];
+        Self::new(&scripts.record, &[key.as_str(), &result], &arguments)
+    }
+
+    /// The value recorded beside a lock, and how long it lasts.
+    pub(super) fn recorded(scripts: &'a Scripts, key: &LockKey) -> Self {
+        Self::new(&scripts.recorded, &[&key.result_key()], &[])
+    }
+
     /// The call by hash, which a server that does not know the script refuses.
     pub(super) fn by_hash(&self) -> &Cmd {
         &self.by_hash
