@@ -9,6 +9,7 @@ use crate::{
     clock::Moment,
     fence::Numbers,
     key::LockKey,
+    owner::OwnerToken,
     store::{Ended, Extended, Extension, Question, Reply},
 };
 
