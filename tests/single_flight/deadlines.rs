@@ -119,3 +119,23 @@ async fn a_server_that_comes_back_serves_who_waits() {
     let outcomes = guarded(outcomes).await.expect("no panic");
     assert_eq!(crate::sorted(&outcomes).0, [1; 50]);
 }
+
+/// Who waits for a caller that waits for a dead server is not told that somebody else computes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_dead_is_named() {
+    let fleet = Fleet::redis();
+    let locks = fleet.manager().await;
+    fleet.server().expect("it is on Redis").kill();
+    let work = Work::that_is_done();
+    let patient = |time| LOCKED.lock(PATIENT.timeout(time));
+    let first = calling(&locks, patient(SOON), &work);
+    let aside = calling(&locks, patient(SOON), &work);
+    let second = tokio::spawn(calling(&locks, patient(Duration::from_secs(3600)), &work));
+    let is_backend = |outcome: Outcome| {
+        matches!(outcome, Err(SingleFlightError::Lock(LockError::Backend { .. })))
+    };
+    assert!(is_backend(first.await));
+    wait_until("the second waits for the server", || locks.in_hand().keys == 1);
+    assert!(is_backend(guarded(aside).await));
+    second.abort();
+}

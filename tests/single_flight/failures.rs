@@ -15,6 +15,7 @@ use crate::{
 on_both_stores!(
     an_error_is_its_callers_alone,
     an_error_can_be_that_of_all_who_asked_before,
+    who_asks_after_it_starts_afresh,
     an_error_of_another_type_is_not_taken,
     an_error_stays_in_its_process,
     a_panic_is_its_callers_alone,
@@ -81,6 +82,39 @@ where
     assert_eq!((values, errors), (vec![2], vec![1; 10]));
     let later = call(locks.clone(), options.share_errors(), work.clone()).await;
     assert!(later.is_ok(), "{later:?}");
+}
+
+/// Also while one who asked before it has not seen it yet.
+async fn who_asks_after_it_starts_afresh(fleet: Fleet) {
+    of_each_kind(&fleet, async |locks, kind| {
+        let share = LOCAL.share_errors();
+        for failures in [0, 1] {
+            let work = Work::that_waits().failing(failures);
+            let (first, aside) = match kind {
+                "local" => (calling(&locks, share, &work), calling(&locks, share, &work)),
+                _ => {
+                    let share = LOCKED.share_errors();
+                    (calling(&locks, share, &work), calling(&locks, share, &work))
+                }
+            };
+            work.let_go();
+            let first = sorted(&all([first]).await);
+            let later = sorted(&all(calls_of_once(&locks, kind, &work)).await);
+            assert_eq!(later, (vec![2], vec![]), "{kind}");
+            assert_eq!(sorted(&all([aside]).await), first, "{kind}");
+        }
+    })
+    .await;
+}
+
+/// One that has not asked yet.
+fn calls_of_once(locks: &LockManager, kind: &str, work: &Work) -> [crate::Calling; 1] {
+    let (locks, work) = (locks.clone(), work.clone());
+    [if kind == "local" {
+        Box::pin(call(locks, LOCAL, work))
+    } else {
+        Box::pin(call(locks, LOCKED, work))
+    }]
 }
 
 async fn an_error_of_another_type_is_not_taken(fleet: Fleet) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cache_lock::{LockManager, SingleFlight, single_flight::Recorded};
-use test_support::wait_until;
+use test_support::{Direction, Fault, Proxy, wait_until};
 
 use crate::{
     HOUR, LOCKED, RECORDED, Work, call, calling,
@@ -85,4 +85,32 @@ async fn a_value_that_is_over_is_not_returned(fleet: Fleet) {
     tokio::time::sleep(Duration::from_millis(10)).await;
     let failing = Work::that_is_done().failing(1);
     assert!(call(locks.clone(), brief, failing).await.is_err());
+}
+
+/// Between its look at the stale value and its lock, another one has recorded a new value.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_too_late_to_refresh_has_the_new_value() {
+    let fleet = Fleet::redis();
+    let server = fleet.server().expect("it is on Redis");
+    let proxy = Proxy::start(server.port());
+    let patient = LockManager::builder().attempt_timeout(Duration::from_secs(30));
+    let late = patient.connect(&server.url_through(proxy.port())).await.expect("it is there");
+    let here = fleet.manager().await;
+    let work = Work::that_waits();
+    recorded(&here, &work).await;
+    // The server knows the script, and there is a connection.
+    for locks in [&here, &late] {
+        let fresh = RECORDED.stale(Duration::from_secs(60));
+        assert_eq!(call(locks.clone(), fresh, work.clone()).await.ok(), Some(1));
+    }
+    work.let_go();
+
+    proxy.set(Direction::Replies, Fault::Hold);
+    let before = server.calls("evalsha");
+    let refreshing = tokio::spawn(call(late, STALE, work.clone()));
+    wait_until("it has looked", || server.calls("evalsha") > before);
+    assert_eq!(call(here, STALE, work.clone()).await.ok(), Some(2));
+    proxy.set(Direction::Replies, Fault::Pass);
+    assert_eq!(refreshing.await.expect("no panic").ok(), Some(2));
+    assert_eq!(work.begun(), 2);
 }

@@ -130,7 +130,8 @@ impl<P> SingleFlight<Locked, P> {
     /// Keeps the value in the memory of its process, for who asks within this time. `Duration::MAX`
     /// is for as long as the manager lives.
     ///
-    /// A value whose time is over is dropped when the next flight begins, of whatever key.
+    /// A value whose time is over is dropped when the next flight begins, of whatever key. One that
+    /// holds the manager itself keeps it alive.
     pub const fn keep(mut self, time: Duration) -> Self {
         self.kind.keep = Some(time);
         self

@@ -37,7 +37,8 @@ struct Records {
     results: Results,
 }
 
-/// The values of single flights. Those that are over go with the next that is asked for or recorded.
+/// The values of single flights. Those that are over go when the next is asked for, as each is before
+/// it is recorded.
 #[derive(Default)]
 struct Results {
     by_key: HashMap<LockKey, (Moment, Arc<str>)>,
@@ -137,7 +138,6 @@ impl MemoryStore {
     ) -> bool {
         let now = Moment::now();
         let mut records = self.records();
-        records.results.remove_ended(now);
         let held = records.by_key.get(key);
         let held = held.is_some_and(|record| record.token == *token && now < record.ends);
         if held {
