@@ -44,7 +44,7 @@ pub struct Reached {
     pub go_on: oneshot::Sender<()>,
 }
 
-/// The writes of a call, in their order. After each of them a process may be killed.
+/// What a call does, in this order. After each step a process may be killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     /// The student's fence is raised.
@@ -57,6 +57,10 @@ pub enum Step {
     Authorised,
     /// The payment says so.
     MarkedAuthorised,
+    /// The room's fence is raised, to take a bed or to free one.
+    RoomClaimed,
+    /// The student's document still carries the token of this hold.
+    Confirmed,
     /// The room has the student among its occupants.
     BedTaken,
     /// The student's document says so: **this is the decision**. Before it a call is undone, from here on
@@ -328,9 +332,11 @@ impl<S: Store, P: Provider> Hostel<S, P> {
             Claim::Missing => return Err(HostelError::NoSuchRoom(room)),
             Claim::Stale => return Err(stale_room(room, token)),
         };
+        self.reached(hold, Step::RoomClaimed).await;
         if self.confirm(hold).await?.is_none() {
             return Err(HostelError::NoSuchStudent(hold.student.to_owned()));
         }
+        self.reached(hold, Step::Confirmed).await;
         if found.is_full() {
             return Err(HostelError::RoomFull(room));
         }
@@ -358,7 +364,9 @@ impl<S: Store, P: Provider> Hostel<S, P> {
             Claim::Missing => return Ok(()),
             Claim::Stale => return Err(stale_room(room, token)),
         };
+        self.reached(hold, Step::RoomClaimed).await;
         let student = self.confirm(hold).await?;
+        self.reached(hold, Step::Confirmed).await;
         let has_bed_here = student.is_some_and(|student| student.room == Some(room));
         if has_bed_here || !found.occupants.iter().any(|occupant| occupant == hold.student) {
             return Ok(());

@@ -188,10 +188,14 @@ impl<'a, S: Store, P: Provider> Call<'a, S, P> {
     }
 
     async fn make_all(mut self) -> Answer {
-        for attempt in 1..=ATTEMPTS {
-            if !self.reserve(attempt).await {
-                break;
-            }
+        let (mut attempt, mut left) = (0, ATTEMPTS);
+        while left > 0 {
+            attempt += 1;
+            left = match self.reserve(attempt).await {
+                Next::Stop => 0,
+                Next::TryAnother => left - 1,
+                Next::TakeNewKey => left,
+            };
         }
         let (changes_mind, moves) = (self.dice.random_bool(0.3), self.dice.random_bool(0.5));
         if changes_mind && matches!(self.knows, Knowledge::Bed(_)) {
@@ -202,8 +206,7 @@ impl<'a, S: Store, P: Provider> Call<'a, S, P> {
         Answer { number: visit.number, student: visit.student.clone(), calls, knows }
     }
 
-    /// Returns whether there is any use in trying another room.
-    async fn reserve(&mut self, attempt: u32) -> bool {
+    async fn reserve(&mut self, attempt: u32) -> Next {
         let (room, key) = self.choose(attempt);
         let hostel = self.hostel;
         let outcome = self.or_drop(hostel.reserve(&self.visit.student, room, &key)).await;
@@ -214,15 +217,16 @@ impl<'a, S: Store, P: Provider> Call<'a, S, P> {
             Some(Err(HostelError::NoSuchStudent(_))) => self.knows = Knowledge::NoBed,
             Some(Err(HostelError::RoomFull(_))) => {
                 self.knows = Knowledge::NoBed;
-                return true;
+                return Next::TryAnother;
             }
-            Some(Err(_)) | None => return true,
+            Some(Err(HostelError::Refunded(_))) => return Next::TakeNewKey,
+            Some(Err(_)) | None => return Next::TryAnother,
         }
-        false
+        Next::Stop
     }
 
     async fn move_room(&mut self) {
-        let (room, key) = self.choose(ATTEMPTS + 1);
+        let (room, key) = self.choose(0);
         let hostel = self.hostel;
         let outcome = self.or_drop(hostel.move_room(&self.visit.student, room, &key)).await;
         self.note("moved", &outcome);
@@ -240,10 +244,12 @@ impl<'a, S: Store, P: Provider> Call<'a, S, P> {
         }
     }
 
-    /// Students whose process was killed come again, and use their keys again.
-    fn choose(&mut self, attempt: u32) -> (u32, String) {
+    /// Students whose process was killed come again, and want the same with the same key.
+    fn choose(&self, attempt: u32) -> (u32, String) {
         let Visit { number, student, .. } = self.visit;
-        (self.dice.random_range(1..=self.plan.rooms), format!("{student}-{number}-{attempt}"))
+        let mut dice = self.plan.dice(1 << 32 | u64::from(*number));
+        dice.set_word_pos(u128::from(attempt) * 16);
+        (dice.random_range(1..=self.plan.rooms), format!("{student}-{number}-{attempt}"))
     }
 
     /// Makes a call, and drops it half way if there is chaos: the way a request ends whose client has
@@ -272,6 +278,14 @@ impl<'a, S: Store, P: Provider> Call<'a, S, P> {
             self.knows = Knowledge::Nothing;
         }
     }
+}
+
+/// What a student does after an attempt.
+enum Next {
+    Stop,
+    TryAnother,
+    /// The attempt was made before, by a process that was killed.
+    TakeNewKey,
 }
 
 /// A future that is given up after so many polls.
