@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use cache_lock::LockManager;
 use example_support::{Mongo, asked_to_end, locks_on, mongodb_at};
 use indicatif::{ProgressBar, ProgressStyle};
+use mongodb::Database;
 use mongodb::bson::oid::ObjectId;
 use tokio::sync::mpsc;
 
@@ -113,9 +114,9 @@ impl Runs {
             })
             .await;
         if self.options.database.is_none() {
-            let dropped = tokio::time::timeout(CLEAN_UP, database.drop()).await;
+            let dropped = tokio::time::timeout(CLEAN_UP, drop_for_good(&database, report.is_ok()));
             // The run's own error says more than that of cleaning up behind it.
-            if let (Ok(_), Ok(Err(error))) = (&report, dropped) {
+            if let (Ok(_), Ok(Err(error))) = (&report, dropped.await) {
                 return Err(error.into());
             }
         }
@@ -277,6 +278,22 @@ impl Runs {
         let expelling = async { Ok(visits::expel(&hostel.store, &plan, &cast.expelled).await?) };
         let ((fleet, wall), answers, expelled) = tokio::try_join!(serving, collecting, expelling)?;
         Ok(Raced { answers, fleet, expelled, wall })
+    }
+}
+
+/// Drops the database. If the run was given up, its processes were killed just now, and what they had
+/// sent may still arrive, which would bring the database back.
+async fn drop_for_good(database: &Database, is_over: bool) -> mongodb::error::Result<()> {
+    loop {
+        database.drop().await?;
+        if is_over {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let there = database.client().list_database_names().await?;
+        if !there.iter().any(|name| name == database.name()) {
+            return Ok(());
+        }
     }
 }
 

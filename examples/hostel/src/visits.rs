@@ -198,8 +198,8 @@ impl<'a, S: Store, P: Provider> Call<'a, S, P> {
             };
         }
         let (changes_mind, moves) = (self.dice.random_bool(0.3), self.dice.random_bool(0.5));
-        if changes_mind && matches!(self.knows, Knowledge::Bed(_)) {
-            if moves { self.move_room().await } else { self.cancel().await }
+        if let (Knowledge::Bed(room), true) = (self.knows, changes_mind) {
+            if moves { self.move_room(room).await } else { self.cancel().await }
         }
         let Self { visit, calls, knows, .. } = self;
         let knows = if visit.alone { knows } else { Knowledge::Nothing };
@@ -225,8 +225,9 @@ impl<'a, S: Store, P: Provider> Call<'a, S, P> {
         Next::Stop
     }
 
-    async fn move_room(&mut self) {
+    async fn move_room(&mut self, from: u32) {
         let (room, key) = self.choose(0);
+        let room = if room == from { from % self.plan.rooms + 1 } else { room };
         let hostel = self.hostel;
         let outcome = self.or_drop(hostel.move_room(&self.visit.student, room, &key)).await;
         self.note("moved", &outcome);

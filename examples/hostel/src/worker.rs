@@ -11,7 +11,7 @@ use example_support::{ServerUrl, locks_on, mongodb_at};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::Error;
 use crate::hostel::Hostel;
@@ -103,13 +103,20 @@ impl Worker {
 /// # Errors
 /// When the parent cannot be talked to. What else goes wrong, the parent is told.
 pub async fn work() -> Result<(), Error> {
-    let mut stdin = BufReader::new(tokio::io::stdin()).lines();
-    let job = stdin.next_line().await.map_err(Error::Worker)?.unwrap_or_default();
+    let (first_line, job) = oneshot::channel();
+    let (end, parent_gone) = oneshot::channel::<()>();
+    // A thread of its own, not the runtime's: that would wait for the end of the input before it ends.
+    std::thread::spawn(move || {
+        let mut lines = io::stdin().lines();
+        let _ = first_line.send(lines.next());
+        let _ = lines.next();
+        drop(end);
+    });
+    let job = job.await.ok().flatten().transpose().map_err(Error::Worker)?.unwrap_or_default();
     let job: Job = serde_json::from_str(&job)?;
     let outcome = tokio::select! {
         outcome = serve(job) => outcome,
-        // The parent is gone.
-        _ = stdin.next_line() => return Err(Error::Worker(io::ErrorKind::UnexpectedEof.into())),
+        _ = parent_gone => return Err(Error::Worker(io::ErrorKind::UnexpectedEof.into())),
     };
     match outcome {
         Err(error) => report(&Message::Failed(error.to_string())).await,
