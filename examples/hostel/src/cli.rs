@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use example_support::ServerUrl;
 
 use crate::Error;
+use crate::hostel::Step;
 
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -80,6 +81,10 @@ pub struct Options {
     #[arg(long, value_name = "URL", env = "MONGODB_URI", hide_env_values = true, global = true)]
     pub mongodb: Option<ServerUrl>,
 
+    /// The first process dies as soon as one of its calls has done this step.
+    #[arg(long, value_enum, hide = true)]
+    pub crash_after: Option<Step>,
+
     /// This is a worker process: its job comes on standard input.
     #[arg(long, hide = true)]
     pub worker: bool,
@@ -145,6 +150,9 @@ impl Options {
         }
         if self.kill_every.is_some() && self.processes == 1 {
             return usage("--kill-every needs --processes 2 or more".to_owned());
+        }
+        if self.crash_after.is_some() && self.processes == 1 {
+            return usage("--crash-after needs --processes 2 or more".to_owned());
         }
         Ok(self)
     }

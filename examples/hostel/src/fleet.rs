@@ -39,7 +39,8 @@ pub(crate) async fn race(
         let (trigger, shot) = mpsc::channel(1);
         triggers.push(trigger);
         let seed = job.mood_seed.wrapping_add(index as u64);
-        let job = Job { visits, mood_seed: seed, ..job.clone() };
+        let crash_after = job.crash_after.filter(|_| index == 0);
+        let job = Job { visits, mood_seed: seed, crash_after, ..job.clone() };
         places.spawn(keep_alive(job, shot, answers.clone()));
     }
     let killing = async {
@@ -110,7 +111,9 @@ async fn keep_alive(
         if left.is_empty() {
             return Ok(fleet);
         }
-        if !is_killed {
+        let has_crashed = job.crash_after.take().is_some();
+        fleet.killed += u64::from(has_crashed && !is_killed);
+        if !is_killed && !has_crashed {
             return Err(Error::Worker(io::Error::other(
                 "it ended before its students had an answer",
             )));

@@ -7,6 +7,8 @@
 //! that goes well ends in just the same way.
 
 use cache_lock::{LockManager, cache_lock};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::HostelError;
@@ -45,7 +47,7 @@ pub struct Reached {
 }
 
 /// What a call does, in this order. After each step a process may be killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 pub enum Step {
     /// The student's fence is raised.
     Claimed,
@@ -314,9 +316,10 @@ impl<S: Store, P: Provider> Hostel<S, P> {
     ///
     /// It is written under two locks, and the room's fence knows nothing of the student's. So the order
     /// matters: raise the fence of the inner lock, *then* show the token of the outer one again, *then*
-    /// write. A student's holder that is late either fails to confirm, or has confirmed before its
-    /// successor raised the student's fence; that one then comes to this room with a greater token of the
-    /// room ([`free_bed`](Self::free_bed)), and refuses this write or undoes it.
+    /// write. Whoever comes after a student's holder that is late raises the student's fence, and then the
+    /// room's, whatever it finds there ([`free_bed`](Self::free_bed)). If the late one raises the room's
+    /// after that, it fails to confirm; if it did so before, its token is not the room's any more, so its
+    /// write is refused, or was early enough to be undone.
     #[cache_lock(
         prefix = "hostel:room",
         key = "{self.name}:{room}",

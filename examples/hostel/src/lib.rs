@@ -4,6 +4,35 @@
 //! documents and the books of a payment provider, under the locks of the student and of the room, with
 //! fenced writes; and [`settle`], which completes or undoes what a crash left. The rest lets students
 //! loose on it ([`visits`]), checks what came of it ([`audit`]) and says so ([`report`]).
+//!
+//! ```
+//! use cache_lock::LockManager;
+//! use hostel::hostel::Hostel;
+//! use hostel::model::{Room, Student};
+//! use hostel::provider::LocalProvider;
+//! use hostel::store::{LocalStore, Store};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), hostel::error::HostelError> {
+//! let store = LocalStore::default();
+//! store.add_rooms(&[Room::new(1, 1, 900)]).await?;
+//! store.enrol(&["ann", "bob"].map(|id| Student::new(id.to_owned()))).await?;
+//! let hostel = Hostel {
+//!     name: "seaside".to_owned(),
+//!     locks: LockManager::in_memory(), // or LockManager::connect(url).await?
+//!     store,                           // or a MongoStore
+//!     provider: LocalProvider::default(),
+//!     steps: None,
+//! };
+//! hostel.recover().await?; // at each start
+//!
+//! assert_eq!(hostel.reserve("ann", 1, "payment-1").await?.price, 900);
+//! assert!(hostel.reserve("bob", 1, "payment-2").await.is_err()); // full, and nothing is paid
+//! hostel.cancel("ann").await?;
+//! assert_eq!(hostel.reserve("bob", 1, "payment-3").await?.room, 1);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod audit;
 pub mod cli;

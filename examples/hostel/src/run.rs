@@ -255,7 +255,16 @@ impl Runs {
                 (_, Some(redis), Some(mongodb)) => {
                     let (redis, mongodb) = (redis.clone(), mongodb.clone());
                     let database = self.database(number);
-                    let job = Job { plan, visits, redis, mongodb, database, mood_seed: plan.seed };
+                    let crash_after = self.options.crash_after;
+                    let job = Job {
+                        plan,
+                        visits,
+                        redis,
+                        mongodb,
+                        database,
+                        mood_seed: plan.seed,
+                        crash_after,
+                    };
                     fleet::race(&job, *processes, *kill_every, &sender).await?
                 }
                 _ => {

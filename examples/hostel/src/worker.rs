@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::Error;
-use crate::hostel::Hostel;
+use crate::hostel::{Hostel, Reached, Step};
 use crate::provider::{MongoProvider, MoodyProvider};
 use crate::settle::Settled;
 use crate::store::MongoStore;
@@ -30,6 +30,8 @@ pub(crate) struct Job {
     pub(crate) database: String,
     /// Differs for each process, or all would have the same bad luck.
     pub(crate) mood_seed: u64,
+    /// The process dies as soon as a call has done this step.
+    pub(crate) crash_after: Option<Step>,
 }
 
 /// What a worker reports.
@@ -133,7 +135,7 @@ async fn serve(job: Job) -> Result<(), Error> {
         locks: locks.clone(),
         store: MongoStore::open(&database).await?,
         provider: MoodyProvider::new(provider, job.plan.mood(), job.mood_seed),
-        steps: None,
+        steps: job.crash_after.map(crash_after),
     };
     // Students need not wait for it: each call settles what is open of its own student.
     let recovering = async {
@@ -155,6 +157,21 @@ async fn serve(job: Job) -> Result<(), Error> {
     tokio::try_join!(recovering, serving, reporting)?;
     locks.shutdown().await;
     Ok(())
+}
+
+/// Where the steps of calls go if the process is to die after one of them.
+fn crash_after(step: Step) -> mpsc::UnboundedSender<Reached> {
+    let (steps, mut reached) = mpsc::unbounded_channel::<Reached>();
+    tokio::spawn(async move {
+        while let Some(done) = reached.recv().await {
+            if done.step == step {
+                // No destructor runs and nothing is flushed, as with kill -9.
+                std::process::abort();
+            }
+            let _ = done.go_on.send(());
+        }
+    });
+    steps
 }
 
 async fn report(message: &Message) -> Result<(), Error> {

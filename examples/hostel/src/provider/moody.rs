@@ -89,3 +89,34 @@ impl<P: Provider> Provider for MoodyProvider<P> {
         self.inner.books().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::LocalProvider;
+
+    fn provider(declines: f64, timeouts: f64) -> MoodyProvider<LocalProvider> {
+        let mood = Mood { declines, timeouts, latency: Duration::ZERO };
+        MoodyProvider::new(LocalProvider::default(), mood, 1)
+    }
+
+    #[tokio::test]
+    async fn of_calls_without_an_answer_some_were_carried_out() {
+        let provider = provider(0.0, 1.0);
+        for number in 0..100 {
+            let answer = provider.authorise(&format!("key-{number}"), 900).await;
+            assert!(matches!(answer, Err(ProviderError::TimedOut)), "{answer:?}");
+        }
+        let taken = provider.books().await.expect("they can be read").len();
+        assert!((20..80).contains(&taken), "{taken} of 100");
+    }
+
+    #[tokio::test]
+    async fn what_is_declined_is_not_in_the_books() {
+        let provider = provider(1.0, 0.0);
+        let answer = provider.authorise("key", 900).await;
+        assert!(matches!(answer, Err(ProviderError::Declined)), "{answer:?}");
+        assert!(provider.refund("other").await.is_ok(), "only payments are declined");
+        assert_eq!(provider.books().await.expect("they can be read").len(), 1);
+    }
+}

@@ -126,6 +126,10 @@ fn chaos_runs_in_a_row_hold_inside_one_process() {
         }
         assert!(number(&report["calls"], "student missing") > 0, "{report}");
     }
+    let roomy =
+        ["--students", "150", "--rooms", "6", "--capacity", "40", "--chaos", "0.6", "--json"];
+    let report = hostel(&roomy).sound().remove(0);
+    assert!(number(&report["calls"], "moved") > 0, "{report}");
     let after = |report: &Value| number(&report["recovered_after"], "refunded");
     assert!(reports.iter().map(after).sum::<i64>() > 0, "there was something to recover");
 }

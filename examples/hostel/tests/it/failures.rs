@@ -43,6 +43,7 @@ fn arguments_that_do_not_go_together_are_refused() {
     assert_one_sentence(&hostel(&["check"]), &["check", "--database"]);
     assert_one_sentence(&hostel(&["check", "--database", "d"]), &["--database", "--mongodb"]);
     assert_one_sentence(&hostel(&["--kill-every", "1s"]), &["--kill-every", "--processes"]);
+    assert_one_sentence(&hostel(&["--crash-after", "claimed"]), &["--crash-after"]);
     let runs = [&mongodb[..], &["--database", "d", "--runs", "2"]].concat();
     assert_one_sentence(&hostel(&runs), &["--runs", "--database"]);
 }

@@ -1,12 +1,17 @@
 //! Runs on a real Redis and MongoDB, with processes that are killed.
 
+use std::io::{BufRead, BufReader};
 use std::process::Command;
+use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, Database};
 use test_support::{Data, MongoServer, RedisServer, wait_until};
 
 use crate::command::{Output, hostel, number, start};
+
+/// Nothing that these tests wait for takes nearly as long.
+const HANG: Duration = Duration::from_secs(60);
 
 const SMALL: [&str; 6] = ["--students", "120", "--rooms", "6", "--chaos", "0.3"];
 
@@ -57,12 +62,38 @@ fn chaos_holds_in_one_process_on_servers() {
 #[test]
 fn chaos_holds_with_processes_that_are_killed() {
     let redis = RedisServer::start();
-    let kill = ["--processes", "3", "--kill-every", "400ms", "--runs", "2", "--json"];
-    let reports = hostel(&on(&redis.url(), &[&SMALL[..], &kill].concat())).sound();
-    assert_eq!(reports.len(), 2);
+    let url = redis.url();
+    let kill = ["--processes", "3", "--kill-every", "400ms", "--json"];
+    // Few beds, and so many that students can move.
+    let reports: Vec<_> = ["8", "30"]
+        .into_iter()
+        .flat_map(|capacity| {
+            let beds = ["--capacity", capacity];
+            hostel(&on(&url, &[&SMALL[..], &kill, &beds].concat())).sound()
+        })
+        .collect();
+    assert!(number(&reports[1]["calls"], "moved") > 0, "{reports:?}");
     let sum = |name| reports.iter().map(|report| number(report, name)).sum::<i64>();
     assert!(sum("killed") > 0 && sum("begun_again") > 0, "{reports:?}");
     assert!(reports.iter().all(|report| number(&report["audit"], "taken") > 20), "{reports:?}");
+}
+
+/// Killed between paying and reserving, and at other bad moments.
+#[test]
+fn a_process_that_dies_after_a_step_costs_no_bed() {
+    let redis = RedisServer::start();
+    let url = redis.url();
+    let race = ["--students", "60", "--rooms", "3", "--processes", "2", "--json"];
+    for step in
+        ["requested", "authorised", "marked-authorised", "bed-taken", "assigned", "captured"]
+    {
+        let crash = ["--crash-after", step];
+        let report = hostel(&on(&url, &[&race[..], &crash].concat())).sound().remove(0);
+        assert_eq!(number(&report, "killed"), 1, "{step}: {report}");
+        assert!(number(&report, "begun_again") > 0, "{step}: {report}");
+        // Somebody settles the payment: the process that comes next, or the student.
+        assert!(number(&report["audit"], "taken") > 10, "{step}: {report}");
+    }
 }
 
 #[test]
@@ -96,7 +127,7 @@ async fn a_recovery_settles_what_a_killed_run_left() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), appear).await.expect("it runs");
+    tokio::time::timeout(HANG, appear).await.expect("it runs");
     running.0.kill().expect("it is our child");
     drop(running);
     // Its workers have lost their parent, and end.
@@ -105,7 +136,7 @@ async fn a_recovery_settles_what_a_killed_run_left() {
     while seen < 5 {
         // Until they have, they may settle what is open themselves.
         let before = scratch.count("payments", doc! {}).await;
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         seen = if scratch.count("payments", doc! {}).await == before { seen + 1 } else { 0 };
     }
     assert!(scratch.count("payments", open.clone()).await > 0, "it was killed too late");
@@ -159,21 +190,29 @@ async fn no_database_is_left_behind() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         // Long enough that it does not end by itself.
         let slow = ["--students", "50", "--payment-time", "60s", "--processes", "2"];
-        let running = start(&on(&url, &slow));
-        // Its children too end with it.
-        let pid = running.0.id().to_string();
-        let workers = || {
-            let listed = Command::new("ps").args(["--ppid", &pid, "-o", "pid="]).output();
-            let listed = String::from_utf8(listed.expect("there is ps").stdout);
-            listed.expect("they are numbers").split_whitespace().count()
+        let mut running = start(&on(&url, &slow));
+        let header = BufReader::new(running.0.stdout.take().expect("it is a pipe")).lines();
+        let name = header
+            .map_while(Result::ok)
+            .find_map(|line| line.split_once(", database ").map(|(_, name)| name.to_owned()))
+            .expect("the header names it");
+        let payments = client.database(&name).collection::<Document>("payments");
+        let appear = async {
+            while payments.count_documents(doc! {}).await.expect("it answers") == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
         };
-        wait_until("its workers run", || workers() == 2);
+        tokio::time::timeout(HANG, appear).await.expect("its processes are at work");
+
+        let pid = running.0.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &pid]).status();
         assert!(sent.is_ok_and(|status| status.success()), "{signal} is sent");
-        let output = running.finish();
-        assert_eq!(output.code, Some(code), "{output:?}");
-        let (_, name) = output.stdout.split_once(", database ").expect("the header names it");
-        let name = name.lines().next().unwrap_or_default().to_owned();
+        let mut status = None;
+        wait_until("the command ends", || {
+            status = running.0.try_wait().expect("it is our child");
+            status.is_some()
+        });
+        assert_eq!(status.and_then(|status| status.code()), Some(code), "{signal}");
         let names = client.list_database_names().await.expect("it answers");
         assert!(!names.contains(&name), "{signal}: {name} is still there");
     }
