@@ -3,56 +3,93 @@
 use std::time::Duration;
 
 use cache_lock::{LockError, LockManager};
-use mongodb::Client;
 use mongodb::bson::{Document, doc};
-use mongodb::options::ClientOptions;
+use mongodb::error::ErrorKind;
+use mongodb::options::{
+    ClientOptions, DatabaseOptions, ReadPreference, SelectionCriteria, WriteConcern,
+};
+use mongodb::{Client, Database};
 
-use crate::Error;
-use crate::inventory::{MongoInventory, mongo};
 use crate::url::ServerUrl;
 
 /// A server that has not answered by now is taken for unreachable.
 const PATIENCE: Duration = Duration::from_secs(4);
 
+/// A server that was asked for and cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct Unusable(String);
+
 /// Locks on the Redis server at `url`.
-pub(crate) async fn locks_on(url: &ServerUrl) -> Result<LockManager, Error> {
-    let reason = match tokio::time::timeout(PATIENCE, LockManager::connect(url.secret())).await {
+///
+/// # Errors
+/// [`Unusable`] within five seconds.
+pub async fn locks_on(url: &ServerUrl) -> Result<LockManager, Unusable> {
+    let why = match tokio::time::timeout(PATIENCE, LockManager::connect(url.secret())).await {
         Ok(Ok(locks)) => return Ok(locks),
         // About a URL that cannot be read it names the URL itself.
         Ok(Err(LockError::Connect { server, source, .. }))
             if source.to_string().contains(&*server) =>
         {
-            return Err(Error::Unreachable(format!("Redis cannot be used: {source}")));
+            return Err(Unusable(format!("Redis cannot be used: {source}")));
         }
         // It names the server too; here it is named as it was written.
         Ok(Err(LockError::Connect { source, .. })) => source.to_string(),
-        Ok(Err(error)) => return Err(error.into()),
+        Ok(Err(error)) => error.to_string(),
         Err(_) => no_answer(),
     };
-    Err(unreachable("Redis", url, &reason))
+    Err(unusable("Redis", url, &why))
 }
 
 /// A MongoDB server that has answered.
 #[derive(Debug, Clone)]
-pub(crate) struct Mongo {
+pub struct Mongo {
     client: Client,
-    pub(crate) version: String,
+    version: String,
 }
 
 impl Mongo {
-    pub(crate) fn inventory(&self, database: &str) -> MongoInventory {
-        MongoInventory::new(&self.client, database)
+    /// The version, and whether it is MongoDB's own server.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The database `name`, read from the primary and written to the majority.
+    ///
+    /// A lock puts the holders in order, not the replicas: a holder that reads from a secondary, or
+    /// whose write is rolled back, breaks what the lock promised. So this overrides what the URL says.
+    #[must_use]
+    pub fn database(&self, name: &str) -> Database {
+        let options = DatabaseOptions::builder()
+            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+            .write_concern(WriteConcern::majority())
+            .build();
+        self.client.database_with_options(name, options)
+    }
+}
+
+/// The error in a few words: the driver lists its whole view of the deployment, and labels in any
+/// order.
+#[must_use]
+pub fn reason(error: &mongodb::error::Error) -> String {
+    match error.kind.as_ref() {
+        ErrorKind::ServerSelection { .. } => "no server could be reached".to_owned(),
+        kind => kind.to_string(),
     }
 }
 
 /// The MongoDB server at `url`.
-pub(crate) async fn mongodb_at(url: &ServerUrl) -> Result<Mongo, Error> {
-    let reason = match tokio::time::timeout(PATIENCE, connect(url.secret())).await {
+///
+/// # Errors
+/// [`Unusable`] within five seconds.
+pub async fn mongodb_at(url: &ServerUrl) -> Result<Mongo, Unusable> {
+    let why = match tokio::time::timeout(PATIENCE, connect(url.secret())).await {
         Ok(Ok(mongo)) => return Ok(mongo),
-        Ok(Err(error)) => mongo::reason(&error),
+        Ok(Err(error)) => reason(&error),
         Err(_) => no_answer(),
     };
-    Err(unreachable("MongoDB", url, &reason))
+    Err(unusable("MongoDB", url, &why))
 }
 
 async fn connect(url: &str) -> mongodb::error::Result<Mongo> {
@@ -81,8 +118,8 @@ fn no_answer() -> String {
     format!("no answer within {PATIENCE:?}")
 }
 
-fn unreachable(what: &str, url: &ServerUrl, reason: &str) -> Error {
-    Error::Unreachable(format!("{what} at {url} cannot be used: {reason}"))
+fn unusable(what: &str, url: &ServerUrl, reason: &str) -> Unusable {
+    Unusable(format!("{what} at {url} cannot be used: {reason}"))
 }
 
 #[cfg(test)]
