@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Parser;
+use example_support::ServerUrl;
 
 use crate::Error;
-use crate::url::ServerUrl;
 
 const EXIT_CODES: &str = "\
 Exit codes:

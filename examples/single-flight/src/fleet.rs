@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cache_lock::{LockManager, MemoryStore};
+use example_support::{ServerUrl, asked_to_end, locks_on, mongodb_at};
 use mongodb::bson::oid::ObjectId;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -12,11 +13,8 @@ use crate::cli::Options;
 use crate::database::{Database, LocalDatabase, MongoDatabase};
 use crate::redis_stats::RedisStats;
 use crate::report::Report;
-use crate::services;
-use crate::signals;
 use crate::startup::{Faults, Process};
 use crate::tasks::{self, Served};
-use crate::url::ServerUrl;
 use crate::worker::{Job, Worker};
 
 /// Cleaning up behind a run that has failed waits no longer for the server.
@@ -49,14 +47,13 @@ impl Fleet {
     /// Connects to what the options name.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] within five seconds.
+    /// [`Error::Unusable`] within five seconds.
     pub async fn prepare(options: Options) -> Result<Self, Error> {
         let run = ObjectId::new().to_hex();
         let mut servers = None;
         if let (Some(redis), Some(mongodb)) = (&options.redis, &options.mongodb) {
             let name = format!("single_flight_{run}");
-            let (locks, (database, mongodb_version)) =
-                tokio::try_join!(services::locks_on(redis), services::mongodb_at(mongodb, &name))?;
+            let (locks, mongo) = tokio::try_join!(locks_on(redis), mongodb_at(mongodb))?;
             // It was asked for to see whether the server can be used.
             drop(locks);
             let stats = RedisStats::connect(redis).await;
@@ -65,6 +62,8 @@ impl Fleet {
                 None => None,
             };
             let (redis, mongodb) = (redis.clone(), mongodb.clone());
+            let mongodb_version = mongo.version().to_owned();
+            let database = MongoDatabase::new(mongo, &name);
             servers =
                 Some(Servers { redis, redis_version, stats, mongodb, mongodb_version, database });
         }
@@ -127,7 +126,7 @@ impl Fleet {
         };
         let report = tokio::select! {
             report = observed => report,
-            error = signals::asked_to_end() => Err(error),
+            signal = asked_to_end() => Err(signal.into()),
         };
         if !self.options.keep {
             let discarded = tokio::time::timeout(CLEAN_UP, database.discard()).await;

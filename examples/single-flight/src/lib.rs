@@ -9,14 +9,12 @@ pub mod database;
 pub mod fleet;
 mod redis_stats;
 pub mod report;
-mod services;
-mod signals;
 pub mod startup;
 pub mod tasks;
-pub mod url;
 pub mod worker;
 
 use cache_lock::LockError;
+use example_support::{Signal, Unusable};
 
 use crate::database::DatabaseError;
 
@@ -28,8 +26,8 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A server that was asked for cannot be used.
-    #[error("{0}")]
-    Unreachable(String),
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
     /// The lock manager could not be set up.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -42,10 +40,7 @@ pub enum Error {
     /// JSON that cannot be written, or a message between processes that cannot be read.
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// Ctrl-C.
-    #[error("interrupted")]
-    Interrupted,
-    /// SIGTERM.
-    #[error("terminated")]
-    Terminated,
+    /// The run was told to end.
+    #[error(transparent)]
+    Ended(#[from] Signal),
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use example_support::ServerUrl;
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
-
-use crate::url::ServerUrl;
 
 /// Reads the server's statistics. Those of other users of the server are among them, so the
 /// numbers are exact on a private one only.

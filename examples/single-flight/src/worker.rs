@@ -7,16 +7,16 @@
 use std::ops::Range;
 use std::process::Stdio;
 
+use example_support::{ServerUrl, Signal, locks_on, mongodb_at};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
 use crate::Error;
-use crate::services;
+use crate::database::MongoDatabase;
 use crate::startup::{Faults, Process};
 use crate::tasks::{self, Served};
-use crate::url::ServerUrl;
 
 /// What a worker is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl Worker {
         let mut worker = Self { process, stdin: Some(stdin), messages: BufReader::new(stdout) };
         match worker.next().await? {
             Some(Message::Ready) => Ok(worker),
-            Some(Message::Failed(reason)) => Err(Error::Unreachable(reason)),
+            Some(Message::Failed(reason)) => Err(Error::Worker(std::io::Error::other(reason))),
             _ => Err(Error::Worker(std::io::Error::other("it ended before it was ready"))),
         }
     }
@@ -123,15 +123,12 @@ pub async fn work() -> Result<(), Error> {
     let mut stdin = BufReader::new(tokio::io::stdin()).lines();
     let job = stdin.next_line().await.map_err(Error::Worker)?.unwrap_or_default();
     let job: Job = serde_json::from_str(&job)?;
-    let connected = tokio::try_join!(
-        services::locks_on(&job.redis),
-        services::mongodb_at(&job.mongodb, &job.database)
-    );
-    let (locks, (database, _)) = match connected {
+    let (locks, mongo) = match tokio::try_join!(locks_on(&job.redis), mongodb_at(&job.mongodb)) {
         Ok(connected) => connected,
         Err(error) => return report(&Message::Failed(error.to_string())).await,
     };
     let (half_way, mut is_half_way) = watch::channel(false);
+    let database = MongoDatabase::new(mongo, &job.database);
     let Job { number, tasks, faults, run, .. } = job;
     let process = Process { number, locks, database, run, faults, half_way };
 
@@ -150,7 +147,7 @@ pub async fn work() -> Result<(), Error> {
             }
         } => return Err(error),
         // The parent is gone.
-        _ = stdin.next_line() => return Err(Error::Terminated),
+        _ = stdin.next_line() => return Err(Signal::Terminate.into()),
     };
     process.locks.shutdown().await;
     report(&Message::Served(served)).await

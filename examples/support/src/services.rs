@@ -44,6 +44,7 @@ pub async fn locks_on(url: &ServerUrl) -> Result<LockManager, Unusable> {
 /// A MongoDB server that has answered.
 #[derive(Debug, Clone)]
 pub struct Mongo {
+    options: ClientOptions,
     client: Client,
     version: String,
 }
@@ -66,6 +67,15 @@ impl Mongo {
             .write_concern(WriteConcern::majority())
             .build();
         self.client.database_with_options(name, options)
+    }
+
+    /// The same server through another pool of connections.
+    ///
+    /// # Errors
+    /// None where the first one could be had.
+    pub fn another(&self) -> mongodb::error::Result<Self> {
+        let client = Client::with_options(self.options.clone())?;
+        Ok(Self { client, ..self.clone() })
     }
 }
 
@@ -99,8 +109,8 @@ async fn connect(url: &str) -> mongodb::error::Result<Mongo> {
     let about = client.database("admin").run_command(doc! { "buildInfo": 1 }).await?;
     // From here on a fail-over is worth waiting for.
     options.server_selection_timeout = None;
-    let client = Client::with_options(options)?;
-    Ok(Mongo { client, version: version(&about) })
+    let client = Client::with_options(options.clone())?;
+    Ok(Mongo { options, client, version: version(&about) })
 }
 
 /// What a reply to `buildInfo` says of the server.

@@ -1,12 +1,10 @@
 //! The database in MongoDB.
 
+use example_support::Mongo;
 use mongodb::bson::{Bson, Document, doc, to_bson};
 use mongodb::error::{ErrorKind, WriteFailure};
-use mongodb::options::{
-    ClientOptions, DatabaseOptions, IndexOptions, ReadPreference, ReturnDocument,
-    SelectionCriteria, WriteConcern,
-};
-use mongodb::{Client, Collection, IndexModel};
+use mongodb::options::{IndexOptions, ReturnDocument};
+use mongodb::{Collection, IndexModel};
 
 use super::{Attempt, Database, DatabaseError, Outcome, Pool, Result, TARGET, Tally};
 
@@ -15,7 +13,7 @@ const DUPLICATE_KEY: i32 = 11000;
 /// A database of this run's own.
 #[derive(Debug, Clone)]
 pub struct MongoDatabase {
-    options: ClientOptions,
+    mongo: Mongo,
     name: String,
     /// For what is no business of the fleet's.
     beside: mongodb::Database,
@@ -28,11 +26,11 @@ pub struct MongoPool {
 }
 
 impl MongoDatabase {
-    /// The database `name` on the server of `client`, which was made by `options`.
+    /// The database `name` on a server.
     #[must_use]
-    pub fn new(client: &Client, options: ClientOptions, name: &str) -> Self {
-        let beside = database(client, name);
-        Self { options, name: name.to_owned(), beside }
+    pub fn new(mongo: Mongo, name: &str) -> Self {
+        let beside = mongo.database(name);
+        Self { mongo, name: name.to_owned(), beside }
     }
 
     /// The name of the database.
@@ -40,16 +38,6 @@ impl MongoDatabase {
     pub fn name(&self) -> &str {
         &self.name
     }
-}
-
-/// A lock puts the holders in order, not the replicas: a holder that reads from a secondary, or whose
-/// write is rolled back, breaks what the lock promised. So this overrides what the URI says.
-fn database(client: &Client, name: &str) -> mongodb::Database {
-    let options = DatabaseOptions::builder()
-        .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
-        .write_concern(WriteConcern::majority())
-        .build();
-    client.database_with_options(name, options)
 }
 
 /// The schema's document, unless a token later than `token` has been there.
@@ -71,14 +59,6 @@ fn is_duplicate_key(error: &mongodb::error::Error) -> bool {
     )
 }
 
-/// The error in a few words.
-pub(crate) fn reason(error: &mongodb::error::Error) -> String {
-    match error.kind.as_ref() {
-        ErrorKind::ServerSelection { .. } => "no server could be reached".to_owned(),
-        kind => kind.to_string(),
-    }
-}
-
 async fn all<T>(collection: Collection<T>) -> Result<Vec<T>>
 where
     T: serde::de::DeserializeOwned + Send + Sync,
@@ -95,8 +75,7 @@ impl Database for MongoDatabase {
     type Pool = MongoPool;
 
     async fn open(&self, process: u32) -> Result<MongoPool> {
-        let client = Client::with_options(self.options.clone())?;
-        let database = database(&client, &self.name);
+        let database = self.mongo.another()?.database(&self.name);
         // The driver connects when it is first used: who has the pool need not wait for that.
         database.collection::<Document>("pools").insert_one(doc! { "process": process }).await?;
         Ok(MongoPool { database })

@@ -1,18 +1,16 @@
 //! Both databases do the same.
 
-use mongodb::Client;
+use example_support::mongodb_at;
 use mongodb::bson::oid::ObjectId;
-use mongodb::options::ClientOptions;
 use single_flight::database::{
     Database, DatabaseError, LocalDatabase, MongoDatabase, Outcome, Pool, TARGET,
 };
 use test_support::MongoServer;
 
 async fn mongodb() -> MongoDatabase {
-    let uri = MongoServer::start().uri();
-    let options = ClientOptions::parse(uri).await.expect("it is a URI");
-    let client = Client::with_options(options.clone()).expect("it is one");
-    MongoDatabase::new(&client, options, &format!("single_flight_{}", ObjectId::new().to_hex()))
+    let uri = MongoServer::start().uri().to_owned();
+    let mongo = mongodb_at(&uri.into()).await.expect("it answers");
+    MongoDatabase::new(mongo, &format!("single_flight_{}", ObjectId::new().to_hex()))
 }
 
 /// A migration of which an older holder does not know that it is late.
