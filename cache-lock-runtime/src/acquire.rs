@@ -39,7 +39,7 @@ pub(crate) async fn acquire(
     if !manager.is_closed()
         && let Some(lease) = manager.queues.take(&key, settings, enclosing.as_ref())
     {
-        let guard = LockGuard::new(Arc::clone(manager), lease);
+        let guard = LockGuard::new(Arc::clone(manager), lease, Duration::ZERO);
         tracing::debug!(%key, fence = %guard.token(), "lock acquired");
         return Ok(guard);
     }
@@ -107,7 +107,7 @@ async fn wait_in_line(
             Outcome::Missed if Moment::now() < end => continue,
             Outcome::Missed => {
                 let message = "the lock was granted, and passed on since the caller did not run";
-                let error = BackendError::new(BackendErrorKind::Timeout, message);
+                let error = BackendError::new(BackendErrorKind::Stalled, message);
                 return Err(Refusal::Backend(error));
             }
         };
@@ -121,6 +121,7 @@ async fn wait_in_line(
         }
         // The guard comes before all that is logged, the end of the span as well: what reads the log
         // may fail.
-        return Ok(LockGuard::new(Arc::clone(manager), lease));
+        let waited = started.until(Moment::now());
+        return Ok(LockGuard::new(Arc::clone(manager), lease, waited));
     }
 }

@@ -40,6 +40,8 @@ use crate::{
 pub struct LockGuard {
     manager: Arc<Inner>,
     lease: Arc<Lease>,
+    /// How long it was waited for.
+    waited: Duration,
     state: State,
 }
 
@@ -52,10 +54,10 @@ enum State {
 }
 
 impl LockGuard {
-    pub(crate) fn new(manager: Arc<Inner>, lease: Arc<Lease>) -> Self {
+    pub(crate) fn new(manager: Arc<Inner>, lease: Arc<Lease>, waited: Duration) -> Self {
         manager.counts.acquired.fetch_add(1, Ordering::Relaxed);
         manager.renewer.enter(&lease);
-        Self { manager, lease, state: State::Held }
+        Self { manager, lease, waited, state: State::Held }
     }
 
     /// The number of this grant, for the writes that the lock guards.
@@ -74,6 +76,12 @@ impl LockGuard {
     #[must_use]
     pub fn key(&self) -> &LockKey {
         &self.lease.key
+    }
+
+    /// How long the caller has waited for the lock, from its call to the lock in its hands.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// How long the lease lasts if it is not extended. Zero if it is lost.

@@ -274,6 +274,29 @@ impl LockManager {
         outcome
     }
 
+    /// Sees that the server answers, for a program's health checks. One round trip, which touches no
+    /// record, over the connection that the caller's locks use; it ends after one attempt (1 s).
+    ///
+    /// An answer does not say that a lock can be written: a replica gives one, too, and so does a server
+    /// that is full.
+    ///
+    /// # Errors
+    /// [`LockError::Connect`] if the server does not answer, and [`LockError::ShutDown`].
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind.
+    pub async fn ping(&self) -> Result<(), LockError> {
+        let Inner { store, attempt_timeout, .. } = &*self.inner;
+        if self.inner.is_closed() {
+            return Err(LockError::ShutDown);
+        }
+        let error = |source| connect_error(store.server(), source);
+        self.inner.start().map_err(error)?;
+        let give_up = Moment::now().after(*attempt_timeout);
+        // The extension of no lease at all: a script that every user of locks may run.
+        store.extend(&[], give_up, |_| (), give_up).await.map(drop).map_err(error)
+    }
+
     /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
     /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and
     /// acquisitions and releases that are under way are waited for. Holders have one attempt (1 s)
@@ -572,7 +595,6 @@ impl LockManagerBuilder {
     }
 }
 
-#[cfg(feature = "redis")]
 fn connect_error(server: &str, source: BackendError) -> LockError {
     LockError::Connect { server: server.into(), source: source.into() }
 }

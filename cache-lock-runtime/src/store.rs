@@ -255,6 +255,15 @@ impl Store {
         }
     }
 
+    /// Where it is, without a password.
+    pub(crate) fn server(&self) -> &str {
+        match self {
+            Self::Memory(_) => "memory",
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.server(),
+        }
+    }
+
     /// Makes ready for pushes, if the store has any and is not ready yet.
     pub(crate) fn attend(&self) {
         match self {

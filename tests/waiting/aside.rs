@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{LockGuard, LockManager, LockOptions};
+use cache_lock::{BackendErrorKind, LockError, LockGuard, LockManager, LockOptions};
 use test_support::{RedisServer, wait_until};
 
 use crate::{
@@ -26,6 +26,7 @@ on_both_stores! {
     who_asks_for_a_free_lock,
     who_asks_for_a_lock_that_is_being_released,
     who_blocks_its_thread,
+    who_comes_back_when_its_time_is_over,
 }
 
 async fn taken(locks: &LockManager) -> LockGuard {
@@ -50,6 +51,22 @@ async fn who_was_handed_the_lock(fleet: Fleet) {
     release(guard).await;
     release(taken(&locks).await).await;
     comes_back(aside, &locks).await;
+}
+
+/// That is not the server's fault, and the error says so.
+async fn who_comes_back_when_its_time_is_over(fleet: Fleet) {
+    let builder = LockManager::builder().attempt_timeout(SECOND / 10);
+    let locks = fleet.build(builder).await;
+    let guard = taken(&locks).await;
+    let mut aside = acquiring(&locks, LONG.timeout(SECOND / 10));
+    poll_once(&mut aside);
+    release(guard).await;
+    release(taken(&locks).await).await;
+    tokio::time::sleep(SECOND / 10).await;
+    let error = aside.await.expect_err("its time is over");
+    let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), BackendErrorKind::Stalled, "{error}");
+    wait_until_idle(&locks);
 }
 
 async fn who_was_handed_the_lock_and_another_manager(fleet: Fleet) {
