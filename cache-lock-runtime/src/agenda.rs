@@ -2,8 +2,12 @@
 
 use std::{
     collections::BTreeMap,
+    panic::{self, AssertUnwindSafe},
     pin::pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
     thread,
     time::Duration,
@@ -23,6 +27,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The timer of the runtime counts whole milliseconds, and rounds up. What is due sooner than this is
 /// waited for by a thread as well.
 const FINE: Duration = Duration::from_millis(1);
+/// What is due sooner than this is waited for by looking again: a thread takes as long to wake.
+const NOW: Duration = Duration::from_micros(50);
 
 /// Entries in the order of their times, with one consumer that sleeps until the next is due.
 ///
@@ -32,6 +38,8 @@ const FINE: Duration = Duration::from_millis(1);
 pub(crate) struct Agenda<T> {
     entries: Mutex<Entries<T>>,
     earlier: Notify,
+    /// Entries are waited for to the part of a millisecond.
+    precise: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -46,7 +54,13 @@ struct Entries<T> {
 impl<T> Agenda<T> {
     pub(crate) fn new() -> Self {
         let entries = Entries { by_time: BTreeMap::new(), serial: 0, asleep_until: None };
-        Self { entries: Mutex::new(entries), earlier: Notify::new() }
+        let (earlier, precise) = (Notify::new(), AtomicBool::new(false));
+        Self { entries: Mutex::new(entries), earlier, precise }
+    }
+
+    /// One whose entries are taken up to a millisecond sooner than with the runtime's timer alone.
+    pub(crate) fn precise() -> Self {
+        Self { precise: AtomicBool::new(true), ..Self::new() }
     }
 
     pub(crate) fn insert(&self, due: Moment, entry: T) -> Slot {
@@ -104,9 +118,18 @@ impl<T> Agenda<T> {
             let earlier = self.earlier.notified();
             match wait {
                 // Each outcome leads to another look.
-                Some(wait) if wait < FINE => {
-                    let mut slept = pin!(tokio::task::spawn_blocking(move || thread::sleep(wait)));
-                    let mut earlier = pin!(earlier);
+                Some(wait) if wait < FINE && self.precise.load(Ordering::Relaxed) => {
+                    if wait < NOW {
+                        tokio::task::yield_now().await;
+                        continue;
+                    }
+                    // It panics if the system has no thread for it, which must not end the driver.
+                    let sleep = || tokio::task::spawn_blocking(move || thread::sleep(wait));
+                    let Ok(slept) = panic::catch_unwind(AssertUnwindSafe(sleep)) else {
+                        self.precise.store(false, Ordering::Relaxed);
+                        continue;
+                    };
+                    let (mut slept, mut earlier) = (pin!(slept), pin!(earlier));
                     let either =
                         std::future::poll_fn(|context| match earlier.as_mut().poll(context) {
                             Poll::Pending => slept.as_mut().poll(context).map(drop),

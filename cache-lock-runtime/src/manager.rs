@@ -382,7 +382,7 @@ pub(crate) struct Counts {
 pub struct LockStats {
     /// How many locks were acquired.
     pub acquired: u64,
-    /// How many callers gave up since somebody else held the lock.
+    /// How many callers gave up since somebody else held the lock, tries that did not wait among them.
     pub contended: u64,
     /// How many callers got no lock since the server could not be asked.
     pub failed: u64,

@@ -105,7 +105,7 @@ impl Queues {
         owners: Arc<Owners>,
         attempt: Duration,
     ) -> Self {
-        let (places, alarms) = (Mutex::default(), Agenda::new());
+        let (places, alarms) = (Mutex::default(), Agenda::precise());
         let (handed_over, closed) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { manager, store, driver, owners, attempt, places, alarms, handed_over, closed }
     }
@@ -164,7 +164,7 @@ impl Queues {
             let Some(ended) = effects.release.take() else { return Ending::Over };
             match self.store.memory() {
                 Some(store) => {
-                    place.released(&ended.token);
+                    place.released(scene, &ended.token);
                     Ending::Released(store.release(&lease.key, &ended.token))
                 }
                 None => Ending::Release(ended),
@@ -180,7 +180,7 @@ impl Queues {
 
     /// The release of a lease has come to its end. False if the lock was passed on before.
     pub(crate) fn released(self: &Arc<Self>, key: &LockKey, token: &OwnerToken) -> bool {
-        self.at(key, |place, _, _| place.released(token))
+        self.at(key, |place, scene, _| place.released(scene, token))
     }
 
     /// A lease may have been lost: who waits for the key does not wait for the end of its section.
@@ -252,21 +252,21 @@ impl Queues {
     pub(crate) async fn run(self: Arc<Self>, mut inbox: Option<Inbox>) {
         loop {
             let mut due = std::pin::pin!(self.alarms.due());
-            let event = std::future::poll_fn(|context| {
-                if let Some(pushes) = &mut inbox
+            // What waits for the next alarm goes on waiting while pushes are read.
+            let alarms = std::future::poll_fn(|context| {
+                while let Some(pushes) = &mut inbox
                     && let Poll::Ready(push) = pushes.poll_recv(context)
                 {
-                    return Poll::Ready(Event::Push(push));
+                    match push {
+                        // A waker that panics must not cost all waiters their timers.
+                        Some(push) => unharmed(|| self.pushed(push)),
+                        None => inbox = None,
+                    }
                 }
-                due.as_mut().poll(context).map(Event::Due)
+                due.as_mut().poll(context)
             });
-            // A waker that panics must not cost all waiters their timers.
-            match event.await {
-                Event::Push(Some(push)) => unharmed(|| self.pushed(push)),
-                Event::Push(None) => inbox = None,
-                Event::Due(alarms) => {
-                    alarms.into_iter().for_each(|alarm| unharmed(|| self.look(alarm)));
-                }
+            for alarm in alarms.await {
+                unharmed(|| self.look(alarm));
             }
         }
     }
@@ -467,16 +467,11 @@ fn answer_at_once(
             place.answered(scene, &question.token, answer, effects);
         } else if let Some(ended) = effects.release.take() {
             store.release(scene.key, &ended.token);
-            place.released(&ended.token);
+            place.released(scene, &ended.token);
         } else {
             return;
         }
     }
-}
-
-enum Event {
-    Push(Option<Push>),
-    Due(Vec<Alarm>),
 }
 
 /// A wait for a lock.

@@ -10,8 +10,10 @@ const LONGEST: Duration = Duration::from_millis(64);
 /// A pause is this part of the wait so far: what it adds to the wait is small beside it.
 const PART: u32 = 256;
 
-/// Who lets others find the lock free asks again after such a pause.
+/// Whose turn is next where the lock is left free for a moment asks after such a pause.
 const STANDING_BACK: Duration = Duration::from_millis(4);
+/// Who has left it free asks later than that.
+const YIELDING: Duration = Duration::from_millis(2);
 
 /// The same for a server that cannot be asked.
 const SHORTEST_AFTER_FAILURE: Duration = Duration::from_millis(4);
@@ -59,9 +61,14 @@ impl Pace {
         now.after(pause + pause / 8 - self.upper_half(pause / 8))
     }
 
-    /// The pause in which others may find the lock free.
+    /// The pause in which those who are on no list may find the lock free.
     pub(crate) fn standing_back(&mut self, now: Moment) -> Moment {
         now.after(self.upper_half(STANDING_BACK))
+    }
+
+    /// The pause of who has left the lock free.
+    pub(crate) fn yielding(&mut self, now: Moment) -> Moment {
+        now.after(STANDING_BACK + self.upper_half(YIELDING))
     }
 
     fn waited(&mut self, now: Moment) -> Duration {

@@ -273,7 +273,8 @@ impl Store {
         }
     }
 
-    /// Whether this manager is told by push of what happens to its keys.
+    /// Whether this manager is told by push of what happens to its keys, as far as is known: it does
+    /// not listen before callers of one process contend for a lock.
     pub(crate) fn tells(&self) -> bool {
         match self {
             Self::Memory(_) => true,

@@ -131,7 +131,9 @@ fn by_itself(config: &Config, world: &World, id: u8, manager: &Manager, actions:
         actions.push(Action::Cancel(id));
     }
     match manager.phase {
-        Phase::Registered { timer: Some(0), .. } => actions.push(Action::Timer(id)),
+        Phase::Registered { timer: Some(0), .. } | Phase::Aside { timer: 0 } => {
+            actions.push(Action::Timer(id));
+        }
         Phase::Holding(lease) if lease.validity == 0 => actions.push(Action::Lose(id)),
         Phase::Holding(lease) => {
             actions.push(Action::End(id));
@@ -224,7 +226,10 @@ fn faults(config: &Config, id: u8, manager: &Manager, actions: &mut Vec<Action>)
 fn ticks(config: &Config, world: &World, actions: &mut Vec<Action>) {
     let counted = world.server.lock.is_some()
         || !world.server.waiting.is_empty()
-        || world.managers.iter().any(|manager| manager.waits() || manager.holds().is_some());
+        || world.managers.iter().any(|manager| {
+            let is_aside = matches!(manager.phase, Phase::Aside { .. });
+            manager.waits() || manager.holds().is_some() || is_aside
+        });
     if !counted || world.managers.iter().any(is_due) {
         return;
     }
@@ -246,6 +251,7 @@ fn is_due(manager: &Manager) -> bool {
     manager.health == Health::Up
         && match manager.phase {
             Phase::Registered { timer, .. } => timer == Some(0),
+            Phase::Aside { timer } => timer == 0,
             Phase::Holding(lease) => lease.validity == 0,
             _ => false,
         }

@@ -120,11 +120,11 @@ fn each_token(world: &mut World, visit: &mut impl FnMut(&mut Token)) {
         let Manager { phase, flights, late, unsent, strays, pushes, .. } = manager;
         strays.iter_mut().for_each(&mut *visit);
         match phase {
-            Phase::Idle => {}
+            Phase::Idle | Phase::Aside { .. } => {}
             Phase::Asking { token, .. }
             | Phase::Registered { token, .. }
             | Phase::Holding(Lease { token, .. })
-            | Phase::Releasing { token } => visit(token),
+            | Phase::Releasing { token, .. } => visit(token),
             Phase::Passing { old, new, .. } => {
                 visit(old);
                 visit(new);

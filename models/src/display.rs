@@ -96,7 +96,10 @@ impl Display for Phase {
                 let granted = if *granted { " (granted)" } else { "" };
                 write!(f, "passing {old}, then {new}{granted}")
             }
-            Self::Releasing { token } => write!(f, "releasing {token}"),
+            Self::Releasing { token, aside } => {
+                write!(f, "releasing {token}{}", name_aside(*aside))
+            }
+            Self::Aside { timer } => write!(f, "aside for {timer}"),
         }
     }
 }

@@ -30,7 +30,13 @@ impl Desk<'_> {
         match self.manager.phase {
             Phase::Idle => self.ask_under_a_new_token(),
             // The release may be carried out before the pass or after it: either will do.
-            Phase::Releasing { token } => self.pass(token, false),
+            // It was left to others for a moment.
+            Phase::Releasing { aside: true, .. } | Phase::Aside { timer: 1.. } => {
+                let token = self.new_token();
+                self.register(token, 0);
+            }
+            Phase::Releasing { token, .. } => self.pass(token, false),
+            Phase::Aside { .. } => self.ask_under_a_new_token(),
             _ => {}
         }
     }
@@ -97,19 +103,21 @@ impl Desk<'_> {
     }
 
     pub(crate) fn timer(&mut self) {
-        if let Phase::Registered { token, .. } = self.manager.phase {
-            self.ask(token);
+        match self.manager.phase {
+            Phase::Registered { token, .. } => self.ask(token),
+            Phase::Aside { .. } => self.manager.phase = Phase::Idle,
+            _ => {}
         }
     }
 
     pub(crate) fn on_push(&mut self, push: Push) -> Option<Section> {
         let token = push.token();
         let wanted = match self.manager.phase {
-            Phase::Idle => false,
+            Phase::Idle | Phase::Aside { .. } => false,
             Phase::Asking { token: ours, .. } | Phase::Registered { token: ours, .. } => {
                 ours == token
             }
-            Phase::Holding(Lease { token: ours, .. }) | Phase::Releasing { token: ours } => {
+            Phase::Holding(Lease { token: ours, .. }) | Phase::Releasing { token: ours, .. } => {
                 ours == token
             }
             // The old token is about to be over: what is granted to it goes back.
@@ -161,8 +169,12 @@ impl Desk<'_> {
             }
             Request::Pass { new, expire, .. } => (new, expire),
             Request::Release { token, .. } => {
-                if self.manager.phase == (Phase::Releasing { token }) {
-                    self.manager.phase = Phase::Idle;
+                match self.manager.phase {
+                    Phase::Releasing { token: ours, aside } if ours == token => {
+                        self.manager.phase =
+                            if aside { Phase::Aside { timer: 1 } } else { Phase::Idle };
+                    }
+                    _ => {}
                 }
                 return None;
             }
@@ -249,7 +261,7 @@ impl Desk<'_> {
             }
             Phase::Passing { old, new, .. } => self.give_up(&[old, new]),
             Phase::Releasing { .. } => self.manager.phase = Phase::Idle,
-            Phase::Idle | Phase::Registered { .. } | Phase::Holding(_) => {}
+            Phase::Idle | Phase::Registered { .. } | Phase::Holding(_) | Phase::Aside { .. } => {}
         }
     }
 
@@ -266,7 +278,7 @@ impl Desk<'_> {
             return;
         }
         match self.manager.phase {
-            Phase::Idle | Phase::Releasing { .. } => {}
+            Phase::Idle | Phase::Releasing { .. } | Phase::Aside { .. } => {}
             Phase::Asking { token, .. } | Phase::Registered { token, .. } => self.ask(token),
             Phase::Holding(_) => self.renew(),
             Phase::Passing { old, new, .. } => self.request_pass(old, new, false),
@@ -314,7 +326,7 @@ impl Desk<'_> {
     fn release(&mut self, token: Token, aside: bool) {
         self.send(Request::Release { token, aside });
         let out = self.manager.connected;
-        self.manager.phase = if out { Phase::Releasing { token } } else { Phase::Idle };
+        self.manager.phase = if out { Phase::Releasing { token, aside } } else { Phase::Idle };
     }
 
     fn release_for_nobody(&mut self, token: Token) {

@@ -103,6 +103,11 @@ pub(crate) enum Phase {
     /// The release is out, and nobody waits.
     Releasing {
         token: Token,
+        aside: bool,
+    },
+    /// The lock was left free, and nobody waits.
+    Aside {
+        timer: u8,
     },
 }
 

@@ -263,7 +263,9 @@ fn tick(config: &Config, world: &mut World, lagging: Option<u8>, calm: bool) {
             continue;
         }
         match &mut manager.phase {
-            Phase::Registered { timer: Some(timer), .. } => *timer = timer.saturating_sub(1),
+            Phase::Registered { timer: Some(timer), .. } | Phase::Aside { timer } => {
+                *timer = timer.saturating_sub(1);
+            }
             Phase::Holding(lease) => lease.validity = lease.validity.saturating_sub(1),
             _ => {}
         }

@@ -102,6 +102,13 @@ pub enum PhaseView {
     Releasing {
         /// Of this token.
         token: Token,
+        /// Whether the lock is left free for a moment.
+        aside: bool,
+    },
+    /// The lock was left free, nobody has come since.
+    Aside {
+        /// For how many ticks who comes leaves it to others.
+        timer: u8,
     },
 }
 
@@ -209,7 +216,8 @@ impl From<Phase> for PhaseView {
                 Self::Holding { token, validity, left: block.map_or(0, Block::left) }
             }
             Phase::Passing { old, new, granted } => Self::Passing { old, new, granted },
-            Phase::Releasing { token } => Self::Releasing { token },
+            Phase::Releasing { token, aside } => Self::Releasing { token, aside },
+            Phase::Aside { timer } => Self::Aside { timer },
         }
     }
 }

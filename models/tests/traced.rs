@@ -108,7 +108,7 @@ fn walks_see_all_there_is() {
     assert_eq!(actions, all.map(String::from).into());
     let all = ["Busy", "Free", "Got", "Kept", "Lost", "NotHeld", "Released"];
     assert_eq!(answers, all.map(String::from).into());
-    let all = ["Asking", "Holding", "Idle", "Passing", "Registered", "Releasing"];
+    let all = ["Aside", "Asking", "Holding", "Idle", "Passing", "Registered", "Releasing"];
     assert_eq!(phases, all.map(String::from).into());
     assert!(!foreign.is_empty() && foreign.iter().all(|&lock| lock == Some(Token::FOREIGN)));
 }

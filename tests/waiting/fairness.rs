@@ -1,12 +1,17 @@
 //! Processes that want one lock all the time have it for about the same number of sections.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use cache_lock::LockManager;
 use test_support::RedisServer;
 
 use crate::{
-    SECOND,
+    LONG, SECOND,
     crew::{Log, Member, Work, history},
+    fleet::guarded,
 };
 
 /// The part of each process, as a multiple of what would be just.
@@ -52,4 +57,35 @@ fn shares_in_ten_runs() {
             );
         }
     }
+}
+
+/// Managers of one caller each, which want the lock again as soon as they have released it, for
+/// sections so long that the lock is left free after each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_again_at_once_leaves_it_to_others() {
+    const SECTIONS: usize = 16;
+    let server = RedisServer::start();
+    let holders = Arc::new(Mutex::new(Vec::new()));
+    let mut callers = Vec::new();
+    for id in 0..2 {
+        let locks = LockManager::connect(&server.url()).await.expect("the server runs");
+        let holders = Arc::clone(&holders);
+        callers.push(tokio::spawn(async move {
+            loop {
+                let guard = locks.acquire("room", &LONG).await.expect("it gets its turn");
+                if holders.lock().expect("no panic").len() == SECTIONS {
+                    return guard.release().await.expect("the server answers");
+                }
+                holders.lock().expect("no panic").push(id);
+                tokio::time::sleep(SECOND * 3 / 10).await;
+                guard.release().await.expect("the server answers");
+            }
+        }));
+    }
+    for caller in callers {
+        guarded(caller).await.expect("no panic");
+    }
+    let holders = holders.lock().expect("no panic");
+    let twice = holders.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    assert!(twice < SECTIONS / 3, "{holders:?}");
 }

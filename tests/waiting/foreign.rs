@@ -68,8 +68,9 @@ fn hammer(
     locks: &LockManager,
     ended: &Arc<AtomicBool>,
     sections: &Arc<AtomicU64>,
+    callers: usize,
 ) -> Vec<JoinHandle<()>> {
-    (0..50)
+    (0..callers)
         .map(|_| {
             let (locks, ended, sections) = (locks.clone(), Arc::clone(ended), Arc::clone(sections));
             tokio::spawn(async move {
@@ -83,13 +84,13 @@ fn hammer(
         .collect()
 }
 
-/// A poller gets the lock between the callers of so many managers.
-async fn a_poller_gets_its_turn(managers: usize) {
+/// A poller gets the lock between so many callers of each of so many managers.
+async fn a_poller_gets_its_turn(managers: usize, each: usize) {
     let server = RedisServer::start();
     let (ended, sections) = (Arc::default(), Arc::default());
     let mut callers = Vec::new();
     for _ in 0..managers {
-        callers.extend(hammer(&manager(&server).await, &ended, &sections));
+        callers.extend(hammer(&manager(&server).await, &ended, &sections, each));
     }
     for _ in 0..3 {
         let before = sections.load(Ordering::SeqCst);
@@ -113,10 +114,16 @@ async fn a_poller_gets_its_turn(managers: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_poller_gets_its_turn_beside_a_manager() {
-    a_poller_gets_its_turn(1).await;
+    a_poller_gets_its_turn(1, 50).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_poller_gets_its_turn_beside_two_managers() {
-    a_poller_gets_its_turn(2).await;
+    a_poller_gets_its_turn(2, 50).await;
+}
+
+/// Where nobody of the manager itself waits when it leaves the lock free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poller_gets_its_turn_beside_two_callers() {
+    a_poller_gets_its_turn(2, 1).await;
 }

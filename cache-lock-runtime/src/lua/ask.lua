@@ -46,7 +46,7 @@ local function ask(lock, fence, list, token, expire, block, waits, listed, taken
   end
   local others = redis.pcall('ZCARD', list)
   if type(others) == 'table' then
-    others = -1
+    others = others.err:find('WRONGTYPE', 1, true) and 0 or -1
   elseif others > 0 and listed then
     others = others - redis.call('ZREM', list, token)
   end

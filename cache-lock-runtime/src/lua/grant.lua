@@ -31,6 +31,6 @@ local function grant(lock, list, claim)
     first = redis.call('ZRANGE', list, 0, 0)
   end
   redis.call('DEL', lock)
-  return first.err and 2 or 0
+  return first.err and not first.err:find('WRONGTYPE', 1, true) and 2 or 0
 end
 

@@ -7,7 +7,7 @@
 use std::{collections::VecDeque, mem, sync::Arc};
 
 pub(crate) use self::effects::{Effects, Scene, TakeOver};
-use self::phase::{Ask, Asking, Hold, Phase, Registered, Tenure};
+use self::phase::{Ask, Asking, Hold, Phase, Registered, Releasing, Tenure};
 use super::{
     cohort::{Cohort, Turn},
     waiter::{Refusal, Waiter},
@@ -24,6 +24,7 @@ use crate::{
 
 mod effects;
 mod phase;
+mod pushes;
 #[cfg(test)]
 mod tests;
 #[cfg(all(test, feature = "redis"))]
@@ -68,12 +69,22 @@ impl Place {
         self.waiters.push_back(Arc::clone(waiter));
         match &mut self.phase {
             Phase::Idle => self.ask_directly(scene, None, waiter, effects),
-            // Whichever comes first, the release or the pass: the lock is ours, or that of whoever
-            // waited before.
-            Phase::Releasing(token) => {
-                let token = token.clone();
-                self.ask_directly(scene, Some(token), waiter, effects);
+            Phase::Releasing(Releasing { token, aside }) => {
+                let due = self.pace.yielding(scene.now);
+                if *aside && due < waiter.patience {
+                    self.stand_back(scene, waiter, due);
+                } else {
+                    // Whichever comes first, the release or the pass: the lock is ours, or that of
+                    // whoever waited before.
+                    let token = token.clone();
+                    self.ask_directly(scene, Some(token), waiter, effects);
+                }
             }
+            Phase::Aside(until) if scene.now < *until && *until < waiter.patience => {
+                let due = *until;
+                self.stand_back(scene, waiter, due);
+            }
+            Phase::Aside(_) => self.ask_directly(scene, None, waiter, effects),
             Phase::Holding(_) => self.go_on_after_loss(scene, effects),
             Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
             Phase::Registered(_) => {}
@@ -81,6 +92,14 @@ impl Place {
         if waiter.patience <= scene.now && !matches!(self.phase, Phase::Asking(_)) {
             self.refuse_late(scene, None, effects);
         }
+    }
+
+    /// The lock was left free for others, so the first who comes gives them time. Else a caller that
+    /// comes again and again would have it each time.
+    fn stand_back(&mut self, scene: &Scene<'_>, waiter: &Waiter, due: Moment) {
+        let (token, expire) = (scene.owners.next(), waiter.settings.expire);
+        let registered = Registered { token, instead_of: None, expire, listed: false, due };
+        self.phase = Phase::Registered(registered);
     }
 
     /// Takes the lock for a caller that need not wait, where the store answers at once.
@@ -193,7 +212,7 @@ impl Place {
             }
             Ok(Reply::Free { listed }) => {
                 self.refuse_late(scene, busy(false), effects);
-                let due = self.pace.standing_back(scene.now);
+                let due = self.pace.yielding(scene.now);
                 self.register(scene, asking, listed, due, effects);
             }
             Err(failed) => self.failed(scene, asking, failed, effects),
@@ -361,7 +380,7 @@ impl Place {
 
     fn release(&mut self, tenure: Tenure, aside: bool, effects: &mut Effects) {
         let Tenure { token, expire, .. } = tenure;
-        self.phase = Phase::Releasing(token.clone());
+        self.phase = Phase::Releasing(Releasing { token: token.clone(), aside });
         effects.release = Some(Ended { token, expire, aside });
     }
 
@@ -376,12 +395,16 @@ impl Place {
     }
 
     /// A release has come to its end. False if the lock was passed on meanwhile.
-    pub(crate) fn released(&mut self, token: &OwnerToken) -> bool {
-        let ended = matches!(&self.phase, Phase::Releasing(releasing) if releasing == token);
-        if ended {
-            self.phase = Phase::Idle;
+    pub(crate) fn released(&mut self, scene: &Scene<'_>, token: &OwnerToken) -> bool {
+        match &self.phase {
+            Phase::Releasing(releasing) if releasing.token == *token => {
+                let aside = releasing.aside;
+                let until = self.pace.yielding(scene.now);
+                self.phase = if aside { Phase::Aside(until) } else { Phase::Idle };
+                true
+            }
+            _ => false,
         }
-        ended
     }
 
     fn register(
@@ -416,67 +439,11 @@ impl Place {
         }
     }
 
-    /// A grant was pushed.
-    pub(crate) fn granted(&mut self, scene: &Scene<'_>, token: OwnerToken, effects: &mut Effects) {
-        match &mut self.phase {
-            Phase::Registered(registered) if registered.token == token => {
-                let ask = Ask { granted: true, ..Ask::again(token) };
-                self.ask(scene, ask, effects);
-            }
-            Phase::Asking(asking) if asking.token == token => asking.granted = true,
-            Phase::Holding(hold) if hold.tenure.token == token => {}
-            // The release that is on its way hands it on.
-            Phase::Releasing(releasing) if *releasing == token => {}
-            _ => effects.release = Some(Ended::new(token, scene.attempt)),
-        }
-    }
-
-    /// It was pushed that the lock is left free for a moment, and the token's turn is next.
-    pub(crate) fn left_free(
-        &mut self,
-        scene: &Scene<'_>,
-        token: OwnerToken,
-        effects: &mut Effects,
-    ) {
-        match &mut self.phase {
-            Phase::Registered(registered) if registered.token == token => {
-                registered.due = registered.due.min(self.pace.standing_back(scene.now));
-            }
-            // The answer that is on its way may be older, and the pause is short enough.
-            _ => self.granted(scene, token, effects),
-        }
-    }
-
-    /// It was pushed that somebody else waits.
-    pub(crate) fn demanded(&mut self, scene: &Scene<'_>, token: OwnerToken, effects: &mut Effects) {
-        match &mut self.phase {
-            Phase::Holding(hold) if hold.tenure.token == token => {
-                hold.tenure.cohort.others = true;
-            }
-            Phase::Asking(asking)
-                if asking.token == token || asking.instead_of.as_ref() == Some(&token) =>
-            {
-                asking.others = true;
-            }
-            Phase::Releasing(releasing) if *releasing == token => {}
-            // A grant whose push was lost. It will be asked under again, so it must not be released:
-            // the release could be carried out after that, and free what is held by then.
-            Phase::Registered(registered) if registered.token == token => {}
-            _ => effects.release = Some(Ended::new(token, scene.attempt)),
-        }
-    }
-
-    /// Pushes may have been lost.
-    pub(crate) fn missed_pushes(&mut self, scene: &Scene<'_>) {
-        if let Phase::Registered(Registered { listed: true, due, .. }) = &mut self.phase {
-            *due = scene.now;
-        }
-    }
-
     /// When [`look`](Self::look) has something to do.
     pub(crate) fn due(&self, scene: &Scene<'_>) -> Option<Moment> {
         match &self.phase {
             Phase::Registered(registered) => Some(registered.due),
+            Phase::Aside(until) => Some(*until),
             Phase::Holding(Hold { handed: Some((_, by)), .. }) => Some(*by),
             Phase::Asking(Asking { asker: Some(_), since, expire, .. }) => {
                 Some(since.after(scene.polled_within(*expire)))
@@ -506,6 +473,7 @@ impl Place {
                 }
             }
             Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
+            Phase::Aside(_) => self.phase = Phase::Idle,
             Phase::Idle | Phase::Releasing(_) => {}
         }
     }
@@ -519,6 +487,7 @@ impl Place {
                 effects.take_over = effects.take_over.take().or_else(|| asking.take_over(scene));
             }
             Phase::Registered(_) => self.stop_waiting(effects),
+            Phase::Aside(_) => self.phase = Phase::Idle,
             _ => {}
         }
     }

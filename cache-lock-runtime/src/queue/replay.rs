@@ -307,7 +307,8 @@ fn check_phase(tokens: &mut Tokens, manager: &Manager, view: &ManagerView) -> Re
     let agrees = match (view.phase, &seen) {
         (PhaseView::Idle, Seen::Idle) => true,
         (PhaseView::Idle, Seen::Releasing(token)) => is_being_released(tokens, view, token),
-        (PhaseView::Releasing { token }, Seen::Releasing(real)) => is(token, real),
+        (PhaseView::Releasing { token, .. }, Seen::Releasing(real)) => is(token, real),
+        (PhaseView::Aside { .. }, Seen::Aside(_)) => true,
         (
             PhaseView::Asking { token, granted },
             Seen::Asking { token: real, instead_of, granted: told },

@@ -88,10 +88,11 @@ impl Flights {
         });
         entry.callers += 1;
         let flight = Arc::clone(&entry.flight);
-        // The values are users', and so is the code that drops them.
         drop(table);
+        let caller = Caller { flights: Arc::clone(self), flight, id };
+        // The values are users', and so is the code that drops them: it may panic.
         drop(ended);
-        Caller { flights: Arc::clone(self), flight, id }
+        caller
     }
 
     /// The number of flights, those included whose values are kept.

@@ -106,10 +106,14 @@ where
     {
         // Whoever had the lock before may have recorded it.
         #[cfg(feature = "serde")]
-        if let Some(record) = &self.plan.record
-            && let Some(Found { value, is_stale: false }) = self.find(record, &seat).await?
-        {
-            return Ok(seat.land(value, None));
+        if let Some(record) = &self.plan.record {
+            match self.find(record, &seat).await {
+                Ok(Some(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
+                Ok(_) => {}
+                // To compute once more than needed does no harm.
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let computed = {
             let computing = pin!(compute(Some(guard.token())));

@@ -95,9 +95,9 @@ impl RedisStore {
         self.inner.links.attend();
     }
 
-    /// Whether pushes arrive.
+    /// Whether pushes arrive, as far as is known.
     pub(crate) fn tells(&self) -> bool {
-        self.inner.links.are_heard()
+        !self.inner.links.are_deaf()
     }
 
     /// The connection for a runtime or, without one, of the driver.

@@ -20,7 +20,9 @@ pub(super) enum Phase {
     Registered(Registered),
     Holding(Hold),
     /// A release is on its way, and nobody waits.
-    Releasing(OwnerToken),
+    Releasing(Releasing),
+    /// The lock was left free, and nobody waits. Who comes before this time leaves it to others.
+    Aside(Moment),
 }
 
 /// A question is out.
@@ -55,6 +57,14 @@ pub(super) struct Registered {
     pub(super) listed: bool,
     /// When to ask again if nothing happens.
     pub(super) due: Moment,
+}
+
+/// See [`Phase::Releasing`].
+#[derive(Debug)]
+pub(super) struct Releasing {
+    pub(super) token: OwnerToken,
+    /// It leaves the lock free for a moment.
+    pub(super) aside: bool,
 }
 
 /// The lock is ours, and a section runs.

@@ -25,6 +25,7 @@ pub(in crate::queue) enum Seen {
     Registered { token: OwnerToken, instead_of: Option<OwnerToken>, due: Moment },
     Holding { token: OwnerToken, lease: Arc<Lease>, left: usize },
     Releasing(OwnerToken),
+    Aside(Moment),
 }
 
 impl Place {
@@ -44,7 +45,8 @@ impl Place {
                 let left = std::iter::from_fn(|| numbers.take()).count();
                 Seen::Holding { token: tenure.token.clone(), lease: Arc::clone(lease), left }
             }
-            Phase::Releasing(token) => Seen::Releasing(token.clone()),
+            Phase::Releasing(releasing) => Seen::Releasing(releasing.token.clone()),
+            Phase::Aside(until) => Seen::Aside(*until),
         }
     }
 

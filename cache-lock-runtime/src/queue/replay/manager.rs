@@ -182,7 +182,7 @@ impl Manager {
 
     /// The pause is over. It is a little longer than in the model, so that waiters fall out of step.
     pub(super) fn look(&mut self) {
-        if let Seen::Registered { due, .. } = self.place.seen() {
+        if let Seen::Registered { due, .. } | Seen::Aside(due) = self.place.seen() {
             self.at(self.now.max(due), |place, scene, effects| place.look(scene, effects));
         }
     }
@@ -227,7 +227,7 @@ impl Manager {
                 Ok(())
             }
             (Asked::Release(ended), Answered::Released(_)) => {
-                self.at(self.now, |place, _, _| place.released(&ended.token));
+                self.at(self.now, |place, scene, _| place.released(scene, &ended.token));
                 self.over.push(ended.token.clone());
                 Ok(())
             }
@@ -279,7 +279,7 @@ impl Manager {
             place.end(scene, &lease, in_time, effects);
             if place.is_releasing() {
                 effects.release = None;
-                place.released(token);
+                place.released(scene, token);
             }
         });
     }
@@ -310,7 +310,9 @@ impl Manager {
             waits => {
                 self.unsent = waits;
                 self.refused();
-                self.look();
+                if matches!(self.place.seen(), Seen::Registered { .. }) {
+                    self.look();
+                }
             }
         }
     }

@@ -25,6 +25,12 @@ pub(super) struct Mailbox {
     /// The connection over which somebody who publishes is heard, by its number.
     live: AtomicU64,
     connections: AtomicU64,
+    /// The user may not publish.
+    may_not_publish: AtomicBool,
+    /// The user may not use the waiting lists.
+    may_not_list: AtomicBool,
+    /// The last connection that was to listen does not.
+    hears_nothing: AtomicBool,
     /// Why there are no pushes was said.
     warned: AtomicBool,
 }
@@ -32,13 +38,27 @@ pub(super) struct Mailbox {
 impl Mailbox {
     pub(super) fn new(owners: Arc<Owners>) -> (Self, Inbox) {
         let (sender, inbox) = mpsc::unbounded_channel();
-        let (live, connections) = (AtomicU64::new(NONE), AtomicU64::new(NONE));
-        (Self { owners, sender, live, connections, warned: AtomicBool::new(false) }, inbox)
+        let mailbox = Self {
+            owners,
+            sender,
+            live: AtomicU64::new(NONE),
+            connections: AtomicU64::new(NONE),
+            may_not_publish: AtomicBool::new(false),
+            may_not_list: AtomicBool::new(false),
+            hears_nothing: AtomicBool::new(false),
+            warned: AtomicBool::new(false),
+        };
+        (mailbox, inbox)
     }
 
     /// The manager is told of its turn.
     pub(super) fn is_live(&self) -> bool {
         self.live.load(Ordering::Acquire) != NONE && !self.owners.is_mute()
+    }
+
+    /// It is known that the manager is never told of its turn. Until it has tried to listen, it may be.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.hears_nothing.load(Ordering::Relaxed) || self.owners.is_mute()
     }
 
     /// A number for another connection.
@@ -52,11 +72,19 @@ impl Mailbox {
         connection: &mut MultiplexedConnection,
     ) -> Result<(), RedisError> {
         let may_tell = publish(connection, &self.owners.channel()).await;
-        // A connection that breaks says nothing about rights.
-        if !matches!(&may_tell, Err(error) if error.is_unrecoverable_error()) {
-            self.owners.set_mute(may_tell.is_err());
+        match &may_tell {
+            Ok(()) => self.set(&self.may_not_publish, false),
+            Err(error) if is_denied(error) => self.set(&self.may_not_publish, true),
+            // A server that is busy, or a connection that breaks, says nothing about rights.
+            Err(_) => {}
         }
         may_tell
+    }
+
+    fn set(&self, flag: &AtomicBool, value: bool) {
+        flag.store(value, Ordering::Relaxed);
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        self.owners.set_mute(is_set(&self.may_not_publish) || is_set(&self.may_not_list));
     }
 
     /// Listens on a connection. Without success waiting goes on by asking again, so it is no error.
@@ -69,7 +97,11 @@ impl Mailbox {
         let may_listen = connection.subscribe(self.owners.channel()).await;
         // Who may listen but not tell could not hand a lock on.
         let may_tell = self.look(connection).await;
-        match may_listen.and(may_tell) {
+        // Rights may have been given since. If not, the next answer tells.
+        self.set(&self.may_not_list, false);
+        let opened = may_listen.and(may_tell);
+        self.hears_nothing.store(opened.is_err(), Ordering::Relaxed);
+        match opened {
             Ok(()) => {
                 self.live.store(number, Ordering::Release);
                 self.send(Push::Missed);
@@ -84,7 +116,7 @@ impl Mailbox {
     /// otherwise when the connection was opened, and of the lists nothing is known then.
     pub(super) fn is_refused(&self, server: &str) {
         if !self.owners.is_mute() {
-            self.owners.set_mute(true);
+            self.set(&self.may_not_list, true);
             self.warn(server, "the user may not use the waiting lists");
         }
     }
@@ -128,6 +160,12 @@ impl Mailbox {
 
 async fn publish(connection: &mut MultiplexedConnection, channel: &str) -> Result<(), RedisError> {
     redis::cmd("PUBLISH").arg(channel).arg("open").exec_async(connection).await
+}
+
+/// The user may not, or the server has no such command.
+fn is_denied(error: &RedisError) -> bool {
+    let unknown = || error.detail().is_some_and(|said| said.starts_with("unknown command"));
+    error.code() == Some("NOPERM") || unknown()
 }
 
 /// Reads what the scripts publish: what it is, a token and a key.

@@ -144,6 +144,11 @@ impl Links {
         self.mailbox.is_live()
     }
 
+    /// Whether it is known that this manager is told of nothing.
+    pub(super) fn are_deaf(&self) -> bool {
+        self.mailbox.is_deaf()
+    }
+
     /// An answer says that the user may not hand locks on.
     pub(super) fn is_refused(&self) {
         self.mailbox.is_refused(&self.server);
