@@ -73,7 +73,7 @@ async fn an_answer_that_is_read_too_late_grants_nothing() {
         });
         let error = acquired.expect_err("its lease is over");
         let LockError::Backend { source, .. } = &error else { panic!("{error}") };
-        assert_eq!(source.kind(), BackendErrorKind::Timeout);
+        assert_eq!(source.kind(), BackendErrorKind::Stalled);
         wait_until("all is given back", || locks.in_hand().tasks == 0 && records(&server) == 0);
     })
     .await;
