@@ -1,0 +1,156 @@
+//! The slots of a day, told anew whenever they change: what a page shows live.
+//!
+//! A replica hears of its own bookings at once, and of those of other replicas by asking the
+//! database once a second for each day that somebody looks at.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::domain::{Day, Slot};
+use crate::error::ApiError;
+use crate::repository::{Repository, RepositoryError, SlotQuery};
+
+/// How often the database is asked for what other replicas did.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// So many slots of a day are shown at most.
+pub const SLOTS_OF_A_DAY: usize = 200;
+
+/// So many days can be watched at once: each costs a query a second.
+const MOST_DAYS: usize = 64;
+
+/// The slots of a day, in order.
+pub type DaySlots = Arc<[Slot]>;
+
+/// Watches days.
+#[derive(Debug, Clone)]
+pub struct Days(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    repository: Arc<dyn Repository>,
+    watched: Mutex<HashMap<Day, Weak<Watched>>>,
+    tasks: TaskTracker,
+    ended: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Watched {
+    slots: watch::Sender<DaySlots>,
+    changed: Notify,
+}
+
+/// What a day's slots are, now and from now on. Dropped, it watches no more.
+#[derive(Debug)]
+pub struct DayWatch {
+    receiver: watch::Receiver<DaySlots>,
+    ended: CancellationToken,
+    // What the query of each second goes on for.
+    _watched: Arc<Watched>,
+}
+
+impl Days {
+    /// Days of this repository, until `ended`.
+    #[must_use]
+    pub fn new(repository: Arc<dyn Repository>, ended: CancellationToken) -> Self {
+        let tasks = TaskTracker::new();
+        Self(Arc::new(Inner { repository, watched: Mutex::default(), tasks, ended }))
+    }
+
+    /// The slots of a day, as they are now and as they change.
+    ///
+    /// # Errors
+    /// [`ApiError::Unavailable`] when the database fails, or too many days are being watched.
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind.
+    pub async fn watch(&self, day: Day) -> Result<DayWatch, ApiError> {
+        if let Some(watched) = self.0.watched().get(&day).and_then(Weak::upgrade) {
+            return Ok(DayWatch::of(watched, &self.0.ended));
+        }
+        let now = self.0.slots_of(day).await?;
+        let mut all = self.0.watched();
+        all.retain(|_, watched| watched.strong_count() > 0);
+        // Somebody may have come first meanwhile.
+        if let Some(watched) = all.get(&day).and_then(Weak::upgrade) {
+            return Ok(DayWatch::of(watched, &self.0.ended));
+        }
+        if all.len() >= MOST_DAYS || self.0.ended.is_cancelled() {
+            return Err(ApiError::Unavailable);
+        }
+        let (slots, _) = watch::channel(now);
+        let watched = Arc::new(Watched { slots, changed: Notify::new() });
+        all.insert(day, Arc::downgrade(&watched));
+        drop(all);
+        let looking = look(self.0.repository.clone(), day, Arc::downgrade(&watched));
+        let ended = self.0.ended.clone();
+        self.0.tasks.spawn(async move { ended.run_until_cancelled(looking).await });
+        Ok(DayWatch::of(watched, &self.0.ended))
+    }
+
+    /// Says that something of this day was changed here, so that it is looked at now.
+    pub fn changed(&self, day: Day) {
+        if let Some(watched) = self.0.watched().get(&day).and_then(Weak::upgrade) {
+            watched.changed.notify_one();
+        }
+    }
+}
+
+impl Inner {
+    fn watched(&self) -> std::sync::MutexGuard<'_, HashMap<Day, Weak<Watched>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn slots_of(&self, day: Day) -> Result<DaySlots, RepositoryError> {
+        slots_of(&*self.repository, day).await
+    }
+}
+
+async fn slots_of(repository: &dyn Repository, day: Day) -> Result<DaySlots, RepositoryError> {
+    let query = SlotQuery { day: Some(day), after: None, limit: SLOTS_OF_A_DAY };
+    Ok(repository.slots(&query).await?.into())
+}
+
+/// Keeps a day up to date for as long as somebody watches it.
+async fn look(repository: Arc<dyn Repository>, day: Day, watched: Weak<Watched>) {
+    loop {
+        {
+            let Some(watched) = watched.upgrade() else { return };
+            let _ = tokio::time::timeout(PERIOD, watched.changed.notified()).await;
+        }
+        if watched.strong_count() == 0 {
+            return;
+        }
+        // A database that is away for a while shows by nothing changing; /readyz tells.
+        let Ok(now) = slots_of(&*repository, day).await else { continue };
+        let Some(watched) = watched.upgrade() else { return };
+        watched.slots.send_if_modified(|slots| {
+            let changed = *slots != now;
+            *slots = now;
+            changed
+        });
+    }
+}
+
+impl DayWatch {
+    fn of(watched: Arc<Watched>, ended: &CancellationToken) -> Self {
+        let mut receiver = watched.slots.subscribe();
+        // So that the first `next` is what there is now.
+        receiver.mark_changed();
+        Self { receiver, ended: ended.clone(), _watched: watched }
+    }
+
+    /// The slots: at first as they are, then whenever they have changed. `None`: the service ends.
+    ///
+    /// # Cancel safety
+    /// Nothing is missed.
+    pub async fn next(&mut self) -> Option<DaySlots> {
+        self.ended.run_until_cancelled(self.receiver.changed()).await?.ok()?;
+        Some(self.receiver.borrow_and_update().clone())
+    }
+}
