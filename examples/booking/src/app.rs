@@ -118,14 +118,13 @@ impl AppState {
         let days = Days::new(repository.clone(), ended.clone());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let passwords = Passwords::new(cores, metrics.passwords_hashed.clone()).await?;
-        let bookings = Bookings {
-            repository: repository.clone(),
-            locks: locks.clone(),
-            days: days.clone(),
-            metrics: metrics.clone(),
-            per_day: settings.per_day,
-            think: settings.think,
-        };
+        let bookings = Bookings::new(
+            repository.clone(),
+            locks.clone(),
+            days.clone(),
+            metrics.clone(),
+            &settings,
+        );
         Ok(Self(Arc::new(Shared {
             repository,
             bookings,

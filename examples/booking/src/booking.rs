@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use cache_lock::{FencingToken, LockError, LockManager, cache_lock};
 use time::OffsetDateTime;
+use tokio::sync::Semaphore;
 
+use crate::app::Settings;
 use crate::domain::{Booking, Slot, SlotId, UserId};
 use crate::error::{ApiError, Conflict};
 use crate::events::Days;
@@ -19,21 +21,21 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// How long a crashed replica keeps a slot from being booked.
 const LEASE: Duration = Duration::from_secs(5);
 
+/// How many bookings a replica works on at once. More would make none of them faster, and all so slow
+/// that locks are not had in time; so the rest wait here, for a while.
+const AT_ONCE: usize = 128;
+const LONGEST_QUEUE: Duration = Duration::from_secs(2);
+
 /// Books slots, and cancels bookings.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Bookings {
-    /// Where the slots are.
-    pub repository: Arc<dyn Repository>,
-    /// Locks slots and users.
-    pub locks: LockManager,
-    /// Is told of changes.
-    pub days: Days,
-    /// Counts.
-    pub metrics: Arc<Metrics>,
-    /// So many slots of a day one user may have.
-    pub per_day: u64,
-    /// Time between reading a slot and booking it: what a call to another service would take.
-    pub think: Duration,
+    places: Semaphore,
+    repository: Arc<dyn Repository>,
+    locks: LockManager,
+    days: Days,
+    metrics: Arc<Metrics>,
+    per_day: u64,
+    think: Duration,
 }
 
 /// A slot that the user has now.
@@ -49,7 +51,7 @@ pub enum Booked {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BookingError {
-    /// A lock: not had, or lost on the way.
+    /// A lock: not had, or lost on the way. cache-lock has logged it.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The database failed before anything was booked.
@@ -70,6 +72,20 @@ pub enum BookingError {
 }
 
 impl Bookings {
+    /// Bookings in this repository, under these locks. `days` is told of changes.
+    #[must_use]
+    pub fn new(
+        repository: Arc<dyn Repository>,
+        locks: LockManager,
+        days: Days,
+        metrics: Arc<Metrics>,
+        settings: &Settings,
+    ) -> Self {
+        let Settings { per_day, think, .. } = *settings;
+        let places = Semaphore::new(AT_ONCE);
+        Self { places, repository, locks, days, metrics, per_day, think }
+    }
+
     /// Books a slot for a user. To do it again is no error and changes nothing.
     ///
     /// # Errors
@@ -79,6 +95,11 @@ impl Bookings {
     /// # Cancel safety
     /// Dropped, it may have booked, and leaves no lock behind.
     pub async fn book(&self, slot: SlotId, user: UserId) -> Result<Booked, ApiError> {
+        let place = tokio::time::timeout(LONGEST_QUEUE, self.places.acquire()).await;
+        let Ok(Ok(_place)) = place else {
+            self.metrics.booking(Outcome::Failed);
+            return Err(ApiError::Unavailable);
+        };
         let outcome = book_as_user(self, user, slot).await;
         self.metrics.booking(match &outcome {
             Ok(Booked::Now(_)) => Outcome::Booked,
@@ -217,12 +238,8 @@ impl From<BookingError> for ApiError {
         match error {
             BookingError::Lock(error) if error.is_contended() => Self::Locked,
             // The body may have been on its way to the database.
-            BookingError::Lock(error) if error.is_lost() => {
-                tracing::warn!(error = ?error.to_string(), "a lock was lost during a booking");
-                Self::OutcomeOpen
-            }
+            BookingError::Lock(error) if error.is_lost() => Self::OutcomeOpen,
             BookingError::Lock(LockError::Backend { .. } | LockError::ShutDown) => {
-                tracing::warn!(error = ?error.to_string(), "a booking had no lock");
                 Self::Unavailable
             }
             BookingError::Lock(error) => {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::server_url::ServerUrl;
 
@@ -17,7 +17,7 @@ Environment:
 ///
 /// With neither --redis nor --mongodb everything is in the memory of this process, for one replica.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "booking", version, after_help = ENVIRONMENT, args_conflicts_with_subcommands = false)]
+#[command(name = "booking", version, after_help = ENVIRONMENT)]
 pub struct Options {
     /// For trying it out: a secret of its own if there is none, and some users and slots.
     #[arg(long)]
@@ -68,6 +68,10 @@ pub struct Options {
     #[arg(long, requires = "dev")]
     pub unlimited: bool,
 
+    /// Requests are not logged; warnings and errors are.
+    #[arg(long)]
+    pub no_access_log: bool,
+
     /// What to do, other than to serve.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -81,6 +85,28 @@ pub enum Command {
         /// Its address.
         email: String,
     },
+    /// Starts replicas, lets clients loose on them, and checks that nothing was booked twice.
+    Storm(StormOptions),
+}
+
+/// What a storm is to be like.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct StormOptions {
+    /// Processes of the service; more than one need --redis and --mongodb.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub replicas: u16,
+
+    /// Clients of each replica, a connection each.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=5000))]
+    pub clients: u16,
+
+    /// Slots that they all want.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub slots: u16,
+
+    /// Seconds of listing, booking and cancelling after the race.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=3600))]
+    pub seconds: u16,
 }
 
 impl Options {

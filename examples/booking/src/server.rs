@@ -132,14 +132,19 @@ fn spawn(
 /// How many connections there is room for, once the limit of file descriptors is as high as it may
 /// be.
 fn places(wanted: u32) -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let _ = setrlimit(Resource::Nofile, raised);
-    // No limit at all is told as `None`.
-    let room = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let room = raise_file_limit();
     let places = u64::from(wanted).min(room.saturating_sub(RESERVED)).max(1);
     if places < u64::from(wanted) {
         tracing::warn!("room for {places} connections only: raise the limit of open files");
     }
     usize::try_from(places).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
+}
+
+/// Raises this process's limit of open files as far as it may, and returns it.
+pub fn raise_file_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let _ = setrlimit(Resource::Nofile, raised);
+    // No limit at all is told as `None`.
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
