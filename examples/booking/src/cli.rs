@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::server::Limits;
 use crate::server_url::ServerUrl;
 
 const ENVIRONMENT: &str = "\
@@ -55,6 +56,15 @@ pub struct Options {
     /// descriptors for.
     #[arg(long, default_value_t = 16_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: u32,
+
+    /// How many seconds a client has to send the head of a request; so long an idle connection is
+    /// kept, too.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub head_seconds: u64,
+
+    /// How many seconds a client has to send the body of a request.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub body_seconds: u64,
 
     /// How many seconds requests under way have to end when the service ends.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=600))]
@@ -118,9 +128,13 @@ impl Options {
         self
     }
 
-    /// How long requests under way have to end.
+    /// The bounds of the server.
     #[must_use]
-    pub fn drain(&self) -> Duration {
-        Duration::from_secs(self.drain_seconds)
+    pub fn limits(&self) -> Limits {
+        Limits {
+            connections: self.connections,
+            head: Duration::from_secs(self.head_seconds),
+            drain: Duration::from_secs(self.drain_seconds),
+        }
     }
 }

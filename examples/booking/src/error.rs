@@ -95,6 +95,32 @@ pub struct FieldProblem {
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl ApiError {
+    /// One error of each kind, for the page that explains them.
+    #[must_use]
+    pub fn one_of_each() -> Vec<Self> {
+        let conflicts =
+            [Conflict::AlreadyBooked, Conflict::UserExists, Conflict::LimitReached, Conflict::Past];
+        let mut all = vec![
+            Self::Invalid(Vec::new()),
+            Self::Malformed("The detail says where it is wrong.".into()),
+            Self::Unauthenticated,
+            Self::WrongCredentials,
+            Self::Forbidden("The detail says what only others may do."),
+            Self::NotFound("The detail says what is not there."),
+            Self::MethodNotAllowed,
+            Self::Slow,
+            Self::TooLarge,
+            Self::NotJson,
+            Self::Locked,
+            Self::TooMany(PAUSE),
+            Self::Unavailable,
+            Self::OutcomeOpen,
+            Self::Internal,
+        ];
+        all.extend(conflicts.map(Self::Conflict));
+        all
+    }
+
     /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -236,7 +262,7 @@ impl From<RepositoryError> for ApiError {
     /// caller says [`OutcomeOpen`](Self::OutcomeOpen).
     fn from(error: RepositoryError) -> Self {
         match &error {
-            RepositoryError::Mongo(_) => {
+            RepositoryError::Mongo(_) | RepositoryError::Silent => {
                 tracing::warn!(error = ?error.to_string(), "the database failed");
                 Self::Unavailable
             }

@@ -16,9 +16,12 @@ use crate::domain::{Booking, Day, Email, Slot, SlotId, User, UserId};
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepositoryError {
-    /// MongoDB failed, or did not answer. A write may have happened.
+    /// MongoDB failed, or was not found. A write may have happened.
     #[error("MongoDB: {0}")]
     Mongo(#[from] mongodb::error::Error),
+    /// MongoDB did not answer within 5 s. A write may have happened.
+    #[error("MongoDB did not answer in time")]
+    Silent,
     /// A document is not as this program writes it.
     #[error("a document of `{collection}` cannot be read: {problem}")]
     Corrupt {

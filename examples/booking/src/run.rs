@@ -87,8 +87,7 @@ pub async fn serve(options: &Options) -> Result<(), Error> {
     if options.redis.is_none() || options.mongodb.is_none() {
         tracing::warn!("this is for one process: locks or data are in its memory");
     }
-    let limits = server::Limits { connections: options.connections, drain: options.drain() };
-    server::serve(listener, state, limits, signals::asked_to_end()).await?;
+    server::serve(listener, state, options.limits(), signals::asked_to_end()).await?;
     Ok(())
 }
 
@@ -164,6 +163,7 @@ fn settings(options: &Options) -> Settings {
         think: Duration::from_millis(options.think_ms.unwrap_or(0)),
         token_lifetime: Duration::from_secs(options.token_minutes * 60),
         trust_proxy: options.trust_proxy,
+        body_timeout: Duration::from_secs(options.body_seconds),
         ..Settings::default()
     };
     if options.unlimited {

@@ -20,9 +20,6 @@ use tower::ServiceExt;
 
 use crate::app::{AppState, Peer, router};
 
-/// A client has so long to send the head of a request; and an idle connection is kept so long.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// The most bytes of a head.
 const LARGEST_HEAD: usize = 16 * 1024;
 
@@ -34,6 +31,8 @@ const RESERVED: u64 = 256;
 pub struct Limits {
     /// So many connections at once.
     pub connections: u32,
+    /// A client has so long to send the head of a request; and an idle connection is kept so long.
+    pub head: Duration,
     /// How long requests under way have to end when it ends.
     pub drain: Duration,
 }
@@ -56,7 +55,7 @@ pub async fn serve(
     loop {
         tokio::select! {
             (stream, place) = accept(&listener, &places) => {
-                spawn(stream, place, app.clone(), &graceful, state.metrics.connections.clone());
+                spawn(stream, place, app.clone(), limits.head, &graceful, state.metrics.connections.clone());
             }
             _ = tidying.tick() => state.limits.tidy(),
             () = &mut end => break,
@@ -101,6 +100,7 @@ fn spawn(
     stream: TcpStream,
     place: OwnedSemaphorePermit,
     app: Router,
+    head: Duration,
     graceful: &GracefulShutdown,
     open: Gauge,
 ) {
@@ -116,7 +116,7 @@ fn spawn(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(head)
         .max_buf_size(LARGEST_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     let connection = graceful.watch(connection);

@@ -116,12 +116,12 @@ impl Repository for LocalRepository {
 
     async fn book_slot(&self, id: SlotId, booking: &Booking) -> Result<bool> {
         let mut all = self.collections();
-        let Some(fenced) = all.fenced(id, booking.token) else { return Ok(false) };
-        let free = fenced.slot.booking.is_none();
-        if free {
-            fenced.slot.booking = Some(booking.clone());
+        let free = all.slots.get(&id).is_some_and(|fenced| fenced.slot.booking.is_none());
+        if !free {
+            return Ok(false);
         }
-        Ok(free)
+        let fenced = all.fenced(id, booking.token);
+        Ok(fenced.map(|fenced| fenced.slot.booking = Some(booking.clone())).is_some())
     }
 
     async fn release_slot(&self, id: SlotId, user: UserId) -> Result<bool> {

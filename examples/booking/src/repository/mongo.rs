@@ -20,6 +20,9 @@ const DUPLICATE_KEY: i32 = 11000;
 /// A server that has not been found by now is not waited for: whoever asked gets a 503.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Nor is one that does not answer: the driver itself would wait for ever.
+const LONGEST_OPERATION: Duration = Duration::from_secs(5);
+
 /// Users and slots in MongoDB.
 ///
 /// Ids are strings, so that a document reads in the shell as it does in a URL.
@@ -87,14 +90,14 @@ impl MongoRepository {
     async fn create_indexes(&self) -> Result<()> {
         let unique = IndexOptions::builder().unique(true).build();
         let by_email = IndexModel::builder().keys(doc! { "email": 1 }).options(unique).build();
-        self.users.create_index(by_email).await?;
+        within(self.users.create_index(by_email)).await?;
         let indexes = [
             doc! { "day": 1, "starts": 1, "_id": 1 },
             doc! { "starts": 1, "_id": 1 },
             doc! { "booking.user": 1, "ends": 1 },
         ];
         let indexes = indexes.map(|keys| IndexModel::builder().keys(keys).build());
-        self.slots.create_indexes(indexes).await?;
+        within(self.slots.create_indexes(indexes)).await?;
         Ok(())
     }
 
@@ -103,7 +106,7 @@ impl MongoRepository {
     /// # Errors
     /// Those of the server.
     pub async fn discard(&self) -> Result<()> {
-        self.database.drop().await?;
+        within(self.database.drop()).await?;
         Ok(())
     }
 
@@ -111,18 +114,29 @@ impl MongoRepository {
     async fn find_slots(&self, filter: Document, limit: usize) -> Result<Vec<Slot>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let found = self.slots.find(filter).sort(doc! { "starts": 1, "_id": 1 }).limit(limit);
-        let mut cursor = found.await?;
-        let mut slots = Vec::new();
-        while cursor.advance().await? {
-            slots.push(cursor.deserialize_current()?.try_into()?);
-        }
-        Ok(slots)
+        let documents = within(async {
+            let mut cursor = found.await?;
+            let mut documents = Vec::new();
+            while cursor.advance().await? {
+                documents.push(cursor.deserialize_current()?);
+            }
+            Ok(documents)
+        });
+        documents.await?.into_iter().map(Slot::try_from).collect()
     }
 }
 
 /// The slot, unless a token later than `token` has been there.
 fn fenced(id: SlotId, token: i64) -> Document {
     doc! { "_id": id.to_string(), "fence": { "$lte": token } }
+}
+
+/// What the operation returns, if it does in time.
+async fn within<T>(operation: impl IntoFuture<Output = mongodb::error::Result<T>>) -> Result<T> {
+    match tokio::time::timeout(LONGEST_OPERATION, operation.into_future()).await {
+        Ok(outcome) => Ok(outcome?),
+        Err(_) => Err(RepositoryError::Silent),
+    }
 }
 
 fn is_duplicate_key(error: &mongodb::error::Error) -> bool {
@@ -135,35 +149,35 @@ fn is_duplicate_key(error: &mongodb::error::Error) -> bool {
 #[async_trait]
 impl Repository for MongoRepository {
     async fn ping(&self) -> Result<()> {
-        self.database.run_command(doc! { "ping": 1 }).await?;
+        within(self.database.run_command(doc! { "ping": 1 })).await?;
         Ok(())
     }
 
     async fn insert_user(&self, user: &User) -> Result<bool> {
-        match self.users.insert_one(UserDocument::from(user)).await {
+        match within(self.users.insert_one(UserDocument::from(user))).await {
             Ok(_) => Ok(true),
-            Err(error) if is_duplicate_key(&error) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(RepositoryError::Mongo(error)) if is_duplicate_key(&error) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
     async fn user_by_email(&self, email: &Email) -> Result<Option<User>> {
-        let found = self.users.find_one(doc! { "email": email.as_str() }).await?;
+        let found = within(self.users.find_one(doc! { "email": email.as_str() })).await?;
         found.map(User::try_from).transpose()
     }
 
     async fn user(&self, id: UserId) -> Result<Option<User>> {
-        let found = self.users.find_one(doc! { "_id": id.to_string() }).await?;
+        let found = within(self.users.find_one(doc! { "_id": id.to_string() })).await?;
         found.map(User::try_from).transpose()
     }
 
     async fn insert_slots(&self, slots: &[Slot]) -> Result<()> {
-        self.slots.insert_many(slots.iter().map(SlotDocument::from)).await?;
+        within(self.slots.insert_many(slots.iter().map(SlotDocument::from))).await?;
         Ok(())
     }
 
     async fn slot(&self, id: SlotId) -> Result<Option<Slot>> {
-        let found = self.slots.find_one(doc! { "_id": id.to_string() }).await?;
+        let found = within(self.slots.find_one(doc! { "_id": id.to_string() })).await?;
         found.map(Slot::try_from).transpose()
     }
 
@@ -188,13 +202,14 @@ impl Repository for MongoRepository {
 
     async fn count_bookings(&self, user: UserId, day: Day) -> Result<u64> {
         let his = doc! { "booking.user": user.to_string(), "day": day.to_string() };
-        Ok(self.slots.count_documents(his).await?)
+        within(self.slots.count_documents(his)).await
     }
 
     async fn claim_slot(&self, id: SlotId, token: i64) -> Result<Option<Slot>> {
         let raise = doc! { "$set": { "fence": token } };
         let claimed = self.slots.find_one_and_update(fenced(id, token), raise);
-        claimed.return_document(ReturnDocument::After).await?.map(Slot::try_from).transpose()
+        let claimed = within(claimed.return_document(ReturnDocument::After)).await?;
+        claimed.map(Slot::try_from).transpose()
     }
 
     async fn book_slot(&self, id: SlotId, booking: &Booking) -> Result<bool> {
@@ -203,13 +218,13 @@ impl Repository for MongoRepository {
         free.insert("booking", mongodb::bson::Bson::Null);
         let booking = doc! { "user": user.to_string(), "at": date_time(at), "token": token };
         let book = doc! { "$set": { "booking": booking, "fence": token } };
-        Ok(self.slots.update_one(free, book).await?.matched_count == 1)
+        Ok(within(self.slots.update_one(free, book)).await?.matched_count == 1)
     }
 
     async fn release_slot(&self, id: SlotId, user: UserId) -> Result<bool> {
         let his = doc! { "_id": id.to_string(), "booking.user": user.to_string() };
         let release = doc! { "$set": { "booking": mongodb::bson::Bson::Null } };
-        Ok(self.slots.update_one(his, release).await?.matched_count == 1)
+        Ok(within(self.slots.update_one(his, release)).await?.matched_count == 1)
     }
 }
 
