@@ -61,6 +61,10 @@ minimum_rust() {
 quickstart() { env -u REDIS_URL cargo run --quiet --example quickstart; }
 embedded_seckill() { env -u REDIS_URL -u MONGODB_URI cargo run --release -p seckill -- --mode all; }
 served_seckill() { scripts/with-services.sh cargo run --quiet --release -p seckill -- "$@"; }
+embedded_storm() {
+    env -u REDIS_URL -u MONGODB_URI cargo run --quiet -p booking -- storm --replicas 1 --slots 50
+}
+served_storm() { scripts/with-services.sh cargo run --quiet -p booking -- storm; }
 
 step "Set-up" scripts/set-up.sh
 step "Format" cargo fmt --all --check
@@ -84,6 +88,8 @@ step "Seckill inside one process" embedded_seckill
 step "Seckill with Redis and MongoDB" served_seckill --mode all
 step "Seckill with four processes" served_seckill --mode all --processes 4
 step "Seckill with a holder that outlives its lease" served_seckill --mode fenced --stall
+step "Booking: a storm inside one process" embedded_storm
+step "Booking: a storm on two replicas" served_storm
 
 # Last, since a machine that starts from nothing has to build the tool first.
 if [ -n "${CI:-}" ] && ! has_cargo_deny && ((SECONDS < 20 * 60)); then

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::FromRef;
 use axum::middleware::{from_fn, from_fn_with_state};
 use cache_lock::LockManager;
 use tokio_util::sync::CancellationToken;
@@ -137,12 +136,6 @@ impl AppState {
             ended,
             settings,
         })))
-    }
-}
-
-impl FromRef<AppState> for Days {
-    fn from_ref(state: &AppState) -> Self {
-        state.days.clone()
     }
 }
 

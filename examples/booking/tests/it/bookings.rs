@@ -227,3 +227,27 @@ async fn a_service_that_must_end_sooner_gives_its_locks_back_all_the_same() {
     assert_eq!(locks_in(&redis), [""; 0]);
     discard(&database).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_away_leaves_no_lock_and_no_booking() {
+    let redis = RedisServer::start();
+    let database = database();
+    let service = Service::served(&redis.url(), &database, &["--dev", "--think-ms", "60000"]).await;
+    let slot = service.slot(24).await;
+    let ann = token(Role::Guest);
+    tokio::select! {
+        answer = service.book(&slot, &ann) => panic!("it thinks for a minute: {answer:?}"),
+        () = service.wait_for_metric(SECTIONS, 1.0) => {}
+    }
+    // The connection is closed now.
+    for _ in 0..3000 {
+        if locks_in(&redis).is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(locks_in(&redis), [""; 0]);
+    let seen = service.get(&format!("/slots/{slot}"), None).await.json();
+    assert_eq!(seen["booked"], false, "{seen}");
+    discard(&database).await;
+}
