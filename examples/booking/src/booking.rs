@@ -54,6 +54,9 @@ pub enum BookingError {
     /// A lock: not had, or lost on the way. cache-lock has logged it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The user has another booking under way.
+    #[error("this user has another booking under way")]
+    Busy,
     /// The database failed before anything was booked.
     #[error(transparent)]
     Read(#[from] RepositoryError),
@@ -89,8 +92,8 @@ impl Bookings {
     /// Books a slot for a user. To do it again is no error and changes nothing.
     ///
     /// # Errors
-    /// [`ApiError::Locked`] if somebody else is booking this slot, [`ApiError::NotFound`],
-    /// [`ApiError::Conflict`], [`ApiError::Unavailable`], [`ApiError::OutcomeOpen`].
+    /// [`ApiError::Locked`] if somebody else is booking this slot, [`ApiError::Busy`] if this user is
+    /// booking another, [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Unavailable`], [`ApiError::OutcomeOpen`].
     ///
     /// # Cancel safety
     /// Dropped, it may have booked, and leaves no lock behind.
@@ -107,7 +110,7 @@ impl Bookings {
             Err(BookingError::Conflict(Conflict::AlreadyBooked)) => Outcome::TakenByOther,
             Err(BookingError::Conflict(_) | BookingError::NotFound) => Outcome::Refused,
             Err(BookingError::Lock(error)) if error.is_contended() => Outcome::Locked,
-            Err(BookingError::Refused(_)) => Outcome::Locked,
+            Err(BookingError::Refused(_) | BookingError::Busy) => Outcome::Locked,
             Err(_) => Outcome::Failed,
         });
         if let Ok(Booked::Now(slot)) = &outcome {
@@ -199,6 +202,7 @@ impl Bookings {
     key = "{user}",
     timeout = PATIENCE,
     expire = LEASE,
+    or_else = without_users_lock,
     with = bookings.locks
 )]
 async fn book_as_user(
@@ -207,6 +211,11 @@ async fn book_as_user(
     slot: SlotId,
 ) -> Result<Booked, BookingError> {
     book_slot(bookings, slot, user, Instant::now()).await
+}
+
+/// Contention for this lock is not about the slot, and the user is to be told so.
+fn without_users_lock(error: LockError) -> Result<Booked, BookingError> {
+    Err(if error.is_contended() { BookingError::Busy } else { error.into() })
 }
 
 /// One booking of a slot at a time, in the whole fleet. `asked` is when it began to wait.
@@ -246,6 +255,7 @@ impl From<BookingError> for ApiError {
                 tracing::error!(error = ?error.to_string(), "a lock was used wrongly");
                 Self::Internal
             }
+            BookingError::Busy => Self::Busy,
             BookingError::Read(error) => error.into(),
             BookingError::Write(error) => outcome_open(&error),
             BookingError::Refused(_) => Self::Locked,

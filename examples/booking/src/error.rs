@@ -40,6 +40,8 @@ pub enum ApiError {
     NotJson,
     /// 423: somebody is booking this slot right now.
     Locked,
+    /// 423: this user has another booking under way.
+    Busy,
     /// 429: too many attempts; try again after this time.
     TooMany(Duration),
     /// 503: a server that is needed cannot be used, and nothing was done.
@@ -91,7 +93,7 @@ pub struct FieldProblem {
     pub message: String,
 }
 
-/// How long somebody who met [`ApiError::Locked`] or a 503 is asked to wait.
+/// How long somebody who met a 423 or a 503 is asked to wait.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl ApiError {
@@ -112,6 +114,7 @@ impl ApiError {
             Self::TooLarge,
             Self::NotJson,
             Self::Locked,
+            Self::Busy,
             Self::TooMany(PAUSE),
             Self::Unavailable,
             Self::OutcomeOpen,
@@ -134,7 +137,7 @@ impl ApiError {
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Locked => StatusCode::LOCKED,
+            Self::Locked | Self::Busy => StatusCode::LOCKED,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable | Self::OutcomeOpen => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -160,6 +163,7 @@ impl ApiError {
             Self::TooLarge => ("too-large", "The body is too large"),
             Self::NotJson => ("not-json", "The body is not JSON"),
             Self::Locked => ("locked", "Somebody is booking this slot right now"),
+            Self::Busy => ("busy", "You have another booking under way"),
             Self::TooMany(_) => ("too-many", "Too many attempts"),
             Self::Unavailable => ("unavailable", "The service is not available"),
             Self::OutcomeOpen => ("outcome-open", "The outcome is not known"),
@@ -191,6 +195,7 @@ impl ApiError {
             Self::TooLarge => "A request's body has 16 KiB at most.".to_owned(),
             Self::NotJson => "Send `Content-Type: application/json`.".to_owned(),
             Self::Locked => "Try again in a moment: it may still be free then.".to_owned(),
+            Self::Busy => "Wait for its answer, then try again.".to_owned(),
             Self::TooMany(wait) => format!("Try again in {} s.", seconds(*wait)),
             Self::Unavailable => "Nothing was changed. Try again in a moment.".to_owned(),
             Self::OutcomeOpen => {
@@ -215,7 +220,7 @@ impl ApiError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::TooMany(wait) => Some(*wait),
-            Self::Locked | Self::Unavailable | Self::OutcomeOpen => Some(PAUSE),
+            Self::Locked | Self::Busy | Self::Unavailable | Self::OutcomeOpen => Some(PAUSE),
             _ => None,
         }
     }

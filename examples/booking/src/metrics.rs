@@ -84,7 +84,7 @@ impl Metrics {
         registry.register("bookings", "Bookings and cancellations", metrics.bookings.clone());
         registry.register(
             "lock_wait_seconds",
-            "How long bookings waited for their slot's lock, in vain or not",
+            "How long bookings waited for their slot's lock, if they got it",
             metrics.lock_waits.clone(),
         );
         registry.register(

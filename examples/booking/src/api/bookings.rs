@@ -21,7 +21,7 @@ use crate::error::{ApiError, Problem};
         (status = 401, description = "There is no valid token.", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such slot.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "Somebody else has it, it has begun, or you have as many slots of that day as one may have.", body = Problem, content_type = "application/problem+json"),
-        (status = 423, description = "Somebody is booking it right now; see `Retry-After`.", body = Problem, content_type = "application/problem+json", headers(("Retry-After" = u64))),
+        (status = 423, description = "Somebody is booking it right now, or you are booking another; see `Retry-After`.", body = Problem, content_type = "application/problem+json", headers(("Retry-After" = u64))),
         (status = 503, description = "The locks or the database are not available. `type` tells whether the outcome is open.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
