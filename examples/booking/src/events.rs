@@ -154,3 +154,64 @@ impl DayWatch {
         Some(self.receiver.borrow_and_update().clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use time::{Duration, OffsetDateTime};
+
+    use super::*;
+    use crate::domain::{Booking, NewSlot, Title, UserId};
+    use crate::repository::LocalRepository;
+
+    fn slot() -> Slot {
+        let starts = OffsetDateTime::now_utc() + Duration::hours(24);
+        let title = Title::parse("Yoga").expect("it is a title");
+        NewSlot { title, starts, ends: starts + Duration::hours(1) }.into_slot()
+    }
+
+    #[tokio::test]
+    async fn a_day_is_told_as_it_is_and_whenever_anybody_changes_it() {
+        let repository = Arc::new(LocalRepository::new());
+        let slot = slot();
+        repository.insert_slots(std::slice::from_ref(&slot)).await.expect("it writes");
+        let ended = CancellationToken::new();
+        let days = Days::new(repository.clone(), ended.clone());
+        let mut ann = days.watch(slot.day).await.expect("it reads");
+        let mut bob = days.watch(slot.day).await.expect("it reads");
+        assert_eq!(*ann.next().await.expect("it goes on"), [slot.clone()]);
+        assert_eq!(*bob.next().await.expect("it goes on"), [slot.clone()]);
+
+        // As another replica does it: nobody here is told.
+        let booking = Booking { user: UserId::random(), at: OffsetDateTime::now_utc(), token: 1 };
+        assert!(repository.book_slot(slot.id, &booking).await.expect("it writes"));
+        for watch in [&mut ann, &mut bob] {
+            let now = watch.next().await.expect("it goes on");
+            assert!(now[0].booking.is_some());
+        }
+        drop(bob);
+        assert!(repository.release_slot(slot.id, booking.user).await.expect("it writes"));
+        days.changed(slot.day);
+        assert!(ann.next().await.expect("it goes on")[0].booking.is_none());
+        ended.cancel();
+        assert!(ann.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn days_are_watched_by_few_queries_and_no_longer_than_somebody_looks() {
+        let days = Days::new(Arc::new(LocalRepository::new()), CancellationToken::new());
+        let mut watches = Vec::new();
+        let mut day = Day::today();
+        for _ in 0..MOST_DAYS {
+            watches.push(days.watch(day).await.expect("there is room"));
+            watches.push(days.watch(day).await.expect("a day counts once"));
+            day = day.next();
+        }
+        assert!(matches!(days.watch(day).await, Err(ApiError::Unavailable)));
+        drop(watches);
+        // The tasks notice within a period.
+        while !days.0.tasks.is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert!(days.watch(day).await.is_ok());
+    }
+}

@@ -1,6 +1,7 @@
 //! The command line: what it refuses, and why.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use booking::domain::{Email, Role};
 use booking::repository::{MongoRepository, Repository};
@@ -10,15 +11,26 @@ use crate::service::{SECRET, database};
 
 /// Runs `booking` with these variables and no servers; it must end by itself.
 fn booking(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_booking"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_booking"))
         .args(["--listen", "127.0.0.1:0"])
         .args(arguments)
         .env_remove("REDIS_URL")
         .env_remove("MONGODB_URI")
         .env_remove("BOOKING_JWT_SECRET")
         .envs(variables.iter().copied())
-        .output()
-        .expect("the command starts")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // A service that was to be refused and runs is a failure, not a hang.
+    let started = Instant::now();
+    while child.try_wait().expect("it is our child").is_none() {
+        if started.elapsed() > Duration::from_secs(60) {
+            child.kill().expect("it is our child");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().expect("it has ended")
 }
 
 fn refusal(output: &Output) -> String {

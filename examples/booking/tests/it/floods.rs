@@ -54,13 +54,18 @@ async fn a_body_that_trickles_is_not_waited_for_either() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn heads_that_do_not_come_or_do_not_end_are_given_up() {
+    let patient = Service::embedded(&["--head-seconds", "600"]).await;
     let service = Service::embedded(&["--head-seconds", "1"]).await;
+    // It is the argument that says how long: this one came first, and is there to the end.
+    let mut first = patient.client().await;
     for begun in ["", "GET /healthz HTTP/1.1\r\nhost: x\r\n"] {
         let mut stream = dial(&service).await;
         stream.write_all(begun.as_bytes()).await.expect("it reads");
         let answer = rest(&mut stream).await;
         assert!(!answer.contains("200 OK"), "{answer}");
     }
+    let answer = first.call(hyper::Method::GET, "/healthz", None, None).await;
+    assert_eq!(answer.expect("it is still open").status, 200);
     let mut stream = dial(&service).await;
     let long = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "a".repeat(40_000));
     // It may close before all of it is written.
