@@ -49,14 +49,20 @@ struct BookingLabels {
 
 /// How a booking or a cancellation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[allow(missing_docs)]
 pub enum Outcome {
+    /// 201.
     Booked,
+    /// 200.
     HadAlready,
+    /// 409: somebody else has it.
     TakenByOther,
+    /// Any other 409, and 404.
     Refused,
+    /// 423.
     Locked,
+    /// 503.
     Failed,
+    /// A booking was given back.
     Cancelled,
 }
 

@@ -32,6 +32,23 @@ impl fmt::Display for Text<'_> {
     }
 }
 
+/// Text in which code stands between backquotes.
+struct Prose<'a>(&'a str);
+
+impl fmt::Display for Prose<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.split('`').enumerate().try_for_each(|(number, part)| match number % 2 {
+            0 => Text(part).fmt(f),
+            _ => write!(f, "<code>{}</code>", Text(part)),
+        })
+    }
+}
+
+/// A member that is prose.
+fn prose<'a>(value: &'a Value, member: &str) -> Prose<'a> {
+    Prose(value[member].as_str().unwrap_or_default())
+}
+
 /// A member that is text.
 fn text<'a>(value: &'a Value, member: &str) -> Text<'a> {
     Text(value[member].as_str().unwrap_or_default())
@@ -82,7 +99,7 @@ fn write(api: &Value, page: &mut String) -> fmt::Result {
             page,
             "<dt id=\"{kind}\"><code>{kind}</code>, {status}: {title}</dt><dd>{detail}</dd>",
             status = problem.status().as_u16(),
-            detail = Text(&problem.detail()),
+            detail = Prose(&problem.detail()),
         )?;
     }
     page.write_str("</dl>\n</main>\n</body>\n</html>\n")
@@ -90,7 +107,7 @@ fn write(api: &Value, page: &mut String) -> fmt::Result {
 
 fn write_operation(page: &mut String, path: &str, method: &str, operation: &Value) -> fmt::Result {
     writeln!(page, "<h2><code>{} {}</code></h2>", method.to_uppercase(), Text(path))?;
-    write!(page, "<p>{}", text(operation, "summary"))?;
+    write!(page, "<p>{}", prose(operation, "summary"))?;
     if let Some(needs) = operation["security"].as_array() {
         let optional = needs.iter().any(|one| members(one).next().is_none());
         page.write_str(if optional { " A token may be sent." } else { " Needs a token." })?;
@@ -108,7 +125,7 @@ fn write_operation(page: &mut String, path: &str, method: &str, operation: &Valu
                 "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td>{}</td></tr>",
                 text(parameter, "name"),
                 kind(&parameter["schema"]),
-                text(parameter, "description"),
+                prose(parameter, "description"),
             )?;
         }
         page.write_str("</table>\n")?;
@@ -121,7 +138,7 @@ fn write_operation(page: &mut String, path: &str, method: &str, operation: &Valu
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>",
             Text(status),
             schema.map(kind).unwrap_or_default(),
-            text(response, "description"),
+            prose(response, "description"),
         )?;
     }
     page.write_str("</table>\n")
@@ -132,7 +149,7 @@ fn write_schema(page: &mut String, name: &str, schema: &Value) -> fmt::Result {
         page,
         "<h3 id=\"type-{0}\">{0}</h3>\n<p>{1}</p>",
         Text(name),
-        text(schema, "description")
+        prose(schema, "description")
     )?;
     if let Some(values) = schema["enum"].as_array() {
         let values: Vec<_> = values.iter().filter_map(Value::as_str).collect();
@@ -145,7 +162,7 @@ fn write_schema(page: &mut String, name: &str, schema: &Value) -> fmt::Result {
             "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td>{}</td></tr>",
             Text(member),
             kind(schema),
-            text(schema, "description"),
+            prose(schema, "description"),
         )?;
     }
     page.write_str("</table>\n")
@@ -177,7 +194,7 @@ fn kind(schema: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{html, kind};
+    use super::{Prose, html, kind};
     use serde_json::json;
 
     #[test]
@@ -189,6 +206,12 @@ mod tests {
             "components": { "schemas": { evil: { "properties": { evil: { "type": evil } } } } },
         });
         assert!(!html(&api).contains("<script"));
+    }
+
+    #[test]
+    fn code_in_prose_is_code() {
+        let shown = Prose("See `a<b` and `c`.").to_string();
+        assert_eq!(shown, "See <code>a&lt;b</code> and <code>c</code>.");
     }
 
     #[test]
