@@ -178,8 +178,8 @@ mod tests {
         let days = Days::new(repository.clone(), ended.clone());
         let mut ann = days.watch(slot.day).await.expect("it reads");
         let mut bob = days.watch(slot.day).await.expect("it reads");
-        assert_eq!(*ann.next().await.expect("it goes on"), [slot.clone()]);
-        assert_eq!(*bob.next().await.expect("it goes on"), [slot.clone()]);
+        assert_eq!(&*ann.next().await.expect("it goes on"), std::slice::from_ref(&slot));
+        assert_eq!(&*bob.next().await.expect("it goes on"), std::slice::from_ref(&slot));
 
         // As another replica does it: nobody here is told.
         let booking = Booking { user: UserId::random(), at: OffsetDateTime::now_utc(), token: 1 };

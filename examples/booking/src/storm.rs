@@ -92,9 +92,6 @@ async fn blow(
     doors.wait().await;
     let race = began.elapsed();
     let mut report = Report::new(storm, race);
-    if storm.seconds > 0 {
-        report.race_bookings = slots.had();
-    }
     let mut users = Vec::new();
     while let Some(done) = tasks.join_next().await {
         let booker = done.map_err(|error| Error::Io(std::io::Error::other(error)))?;

@@ -67,11 +67,6 @@ impl Slots {
         self.state().open[slot] = true;
     }
 
-    /// How many are had.
-    pub(super) fn had(&self) -> usize {
-        self.state().owners.iter().flatten().count()
-    }
-
     /// Each slot, who was told last to have it, and whether that is open.
     pub(super) fn told(&self) -> Vec<(String, Option<UserId>, bool)> {
         let state = self.state();
@@ -92,13 +87,15 @@ pub(super) struct Booker {
     pub(super) token: String,
     address: SocketAddr,
     connection: Option<Client>,
+    /// The slot that it got in the race.
+    pub(super) won: Option<usize>,
     /// Each answer: to what, its status (0 for none), and how long it took in microseconds.
     pub(super) answers: Vec<(Operation, u16, u64)>,
 }
 
 impl Booker {
     pub(super) fn new(number: usize, user: UserId, token: String, address: SocketAddr) -> Self {
-        Self { number, user, token, address, connection: None, answers: Vec::new() }
+        Self { number, user, token, address, connection: None, won: None, answers: Vec::new() }
     }
 
     pub(super) async fn work(
@@ -109,11 +106,11 @@ impl Booker {
     ) -> Self {
         self.connection = Client::connect(self.address).await.ok();
         doors.wait().await;
-        let won = self.race(&slots).await;
+        self.race(&slots).await;
         doors.wait().await;
         let end = Instant::now() + Duration::from_secs(seconds.into());
-        if seconds > 0 && won {
-            self.cancel(&slots, self.number % slots.ids.len()).await;
+        if let Some(slot) = self.won.filter(|_| seconds > 0) {
+            self.cancel(&slots, slot).await;
         }
         while Instant::now() < end {
             self.step(&slots).await;
@@ -121,13 +118,16 @@ impl Booker {
         self
     }
 
-    /// Asks for one slot until it is told yes or no; returns which.
-    async fn race(&mut self, slots: &Slots) -> bool {
+    /// Asks for one slot until it is told yes or no.
+    async fn race(&mut self, slots: &Slots) {
         let slot = self.number % slots.ids.len();
         loop {
             match self.book(Operation::Race, slots, slot).await {
-                200 | 201 => return true,
-                409 => return false,
+                200 | 201 => {
+                    self.won = Some(slot);
+                    return;
+                }
+                409 => return,
                 // Somebody is booking it, or a server is away: later, and not all at once.
                 _ => {
                     let pause = rand::rng().random_range(50..1000);

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub struct Report {
     slots: u16,
     seconds: u16,
     race: Duration,
-    /// Slots that were had when the race was over.
-    pub(super) race_bookings: usize,
+    /// Slots that somebody got in the race.
+    won: BTreeSet<usize>,
     answers: BTreeMap<(Operation, u16), Histogram<u64>>,
     /// What must not be.
     pub faults: Vec<String>,
@@ -27,10 +27,11 @@ impl Report {
     pub(super) fn new(storm: &StormOptions, race: Duration) -> Self {
         let StormOptions { replicas, clients, slots, seconds } = *storm;
         let (answers, faults) = (BTreeMap::new(), Vec::new());
-        Self { replicas, clients, slots, seconds, race, race_bookings: 0, answers, faults }
+        Self { replicas, clients, slots, seconds, race, won: BTreeSet::new(), answers, faults }
     }
 
     pub(super) fn add(&mut self, booker: &Booker) {
+        self.won.extend(booker.won);
         for (operation, status, took) in &booker.answers {
             let all = self.answers.entry((*operation, *status)).or_insert_with(microseconds);
             all.saturating_record(*took);
@@ -40,12 +41,11 @@ impl Report {
     /// Compares what clients were told with what is.
     pub(super) fn audit(&mut self, slots: &Slots, found: &Owners) {
         self.faults.extend(slots.double());
-        if self.seconds == 0 {
-            self.race_bookings = slots.had();
-        }
-        if self.race_bookings < slots.ids.len() {
-            let left = slots.ids.len() - self.race_bookings;
-            self.faults.push(format!("{left} slots were left, though many wanted each"));
+        let wanted =
+            usize::from(self.slots).min(usize::from(self.clients) * usize::from(self.replicas));
+        if self.won.len() < wanted {
+            let left = wanted - self.won.len();
+            self.faults.push(format!("{left} slots were left, though somebody wanted each"));
         }
         for (id, told, open) in slots.told() {
             let owners = found.get(&id).map_or(&[][..], Vec::as_slice);
@@ -103,7 +103,7 @@ impl Report {
             let _ = writeln!(text, "FAULT: {fault}");
         }
         let verdict = if self.faults.is_empty() {
-            "OK: every slot was booked, none twice, and each is had by whom was told so last"
+            "OK: every slot was booked, none by two, and each is had by whoever was told so last"
         } else {
             "FAILED"
         };
