@@ -54,28 +54,22 @@ impl Replica {
         self.address
     }
 
-    /// Its number, until it has ended.
-    #[must_use]
-    pub fn id(&self) -> Option<u32> {
-        self.process.id()
-    }
-
     /// Sends SIGTERM.
     ///
     /// # Errors
     /// When it has ended.
     pub fn terminate(&self) -> io::Result<()> {
-        let pid = self.process.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
-        kill_process(pid.ok_or(io::ErrorKind::NotFound)?, Signal::TERM)?;
-        Ok(())
+        self.signal(Signal::TERM)
     }
 
-    /// Sends SIGKILL.
+    /// Sends a signal.
     ///
     /// # Errors
     /// When it has ended.
-    pub async fn kill(&mut self) -> io::Result<()> {
-        self.process.kill().await
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        let pid = self.process.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+        kill_process(pid.ok_or(io::ErrorKind::NotFound)?, signal)?;
+        Ok(())
     }
 
     /// Waits for its end.

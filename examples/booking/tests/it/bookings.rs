@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use booking::domain::Role;
+use hyper::Method;
+use rustix::process::Signal;
 use test_support::{Data, MongoServer, Proxy, RedisServer};
 use tokio::task::JoinSet;
 
@@ -188,12 +190,12 @@ async fn a_service_that_ends_answers_what_is_under_way_and_leaves_no_lock() {
     let redis = RedisServer::start();
     let database = database();
     let mut service =
-        Service::served(&redis.url(), &database, &["--dev", "--think-ms", "2000"]).await;
+        Service::served(&redis.url(), &database, &["--dev", "--think-ms", "3000"]).await;
     let ann = token(Role::Guest);
     let slot = service.slot(24).await;
     // An idle connection must not keep it.
     let mut idle = service.client().await;
-    let first = idle.call(hyper::Method::GET, "/healthz", None, None).await;
+    let first = idle.call(Method::GET, "/healthz", None, None).await;
     assert_eq!(first.expect("it answers").status, 200);
     let (booked, ()) = tokio::join!(service.book(&slot, &ann), async {
         service.wait_for_metric(SECTIONS, 1.0).await;
@@ -219,7 +221,7 @@ async fn a_service_that_must_end_sooner_gives_its_locks_back_all_the_same() {
     let mut client = service.client().await;
     let ann = token(Role::Guest);
     let path = format!("/slots/{slot}/book");
-    let (_, ()) = tokio::join!(client.call(hyper::Method::POST, &path, Some(&ann), None), async {
+    let (_, ()) = tokio::join!(client.call(Method::POST, &path, Some(&ann), None), async {
         service.wait_for_metric(SECTIONS, 1.0).await;
         service.replica.terminate().expect("it runs");
     });
@@ -249,5 +251,59 @@ async fn a_client_that_goes_away_leaves_no_lock_and_no_booking() {
     assert_eq!(locks_in(&redis), [""; 0]);
     let seen = service.get(&format!("/slots/{slot}"), None).await.json();
     assert_eq!(seen["booked"], false, "{seen}");
+    discard(&database).await;
+}
+
+/// Books for as long as somebody else is booking.
+async fn book_in_the_end(service: &Service, slot: &str, token: &str) -> u16 {
+    for _ in 0..600 {
+        let answer = service.book(slot, token).await;
+        if answer.status != 423 {
+            return answer.status.as_u16();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it stays locked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_is_killed_while_it_books_frees_the_slot_with_its_lease() {
+    let redis = RedisServer::start();
+    let database = database();
+    let one = Service::served(&redis.url(), &database, &["--dev", "--think-ms", "60000"]).await;
+    let other = Service::served(&redis.url(), &database, &[]).await;
+    let [ann, bob] = [token(Role::Guest), token(Role::Guest)];
+    let slot = one.slot(24).await;
+    let mut client = one.client().await;
+    let path = format!("/slots/{slot}/book");
+    let (died, ()) = tokio::join!(client.call(Method::POST, &path, Some(&ann), None), async {
+        one.wait_for_metric(SECTIONS, 1.0).await;
+        one.replica.signal(Signal::KILL).expect("it runs");
+    });
+    assert!(died.is_err(), "nobody answers");
+    assert_eq!(book_in_the_end(&other, &slot, &bob).await, 201);
+    assert_eq!(book_in_the_end(&other, &slot, &ann).await, 409);
+    discard(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_sleeps_through_its_lease_takes_nothing_from_the_next() {
+    let redis = RedisServer::start();
+    let database = database();
+    let one = Service::served(&redis.url(), &database, &["--dev", "--think-ms", "3000"]).await;
+    let other = Service::served(&redis.url(), &database, &[]).await;
+    let [ann, bob] = [token(Role::Guest), token(Role::Guest)];
+    let slot = one.slot(24).await;
+    let (late, ()) = tokio::join!(one.book(&slot, &ann), async {
+        one.wait_for_metric(SECTIONS, 1.0).await;
+        one.replica.signal(Signal::STOP).expect("it runs");
+        assert_eq!(book_in_the_end(&other, &slot, &bob).await, 201);
+        one.replica.signal(Signal::CONT).expect("it runs");
+    });
+    let late = late.status.as_u16();
+    assert!([503, 423, 409].contains(&late), "it was too late: {late}");
+    let his = other.get("/me/bookings", Some(&bob)).await.json();
+    assert_eq!(his["slots"][0]["id"], slot.as_str(), "{his}");
+    assert_eq!(one.book(&slot, &ann).await.status, 409);
     discard(&database).await;
 }
