@@ -5,6 +5,7 @@ mod attacks;
 mod bookings;
 mod command;
 mod floods;
+mod page;
 mod repository;
 mod service;
 mod storm;
