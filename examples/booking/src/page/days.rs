@@ -56,12 +56,13 @@ pub(super) async fn refusal(
     error: &ApiError,
 ) -> Response {
     let (title, text) = problem::words(error);
+    let label = slot_item::label(slot);
     let alert = alert(
         title,
         &html! {
-            p { (text) " " (link(slot, "Show it in the list")) }
+            p { (text) " " (link(slot, &format!("Show {label} in the list"))) }
             @if error.retry_after().is_some() {
-                (slot_item::button(slot, action, "Try again", &slot_item::label(slot)))
+                (slot_item::button(slot, action, "Try again", &label))
             }
         },
     );

@@ -62,11 +62,11 @@ pub(super) fn item(slot: &Slot, viewer: Option<UserId>) -> Markup {
     let label = label(slot);
     html! {
         li.slot.(state.name()) id={ "slot-" (slot.id) } data-state=(state.text()) data-label=(label) {
-            div.what {
-                h2 tabindex="-1" { (slot.title.as_str()) }
+            h2 tabindex="-1" { (slot.title.as_str()) }
+            div.details {
                 p.when { (time(slot.starts)) "–" (time(slot.ends)) }
+                p.state { (state.text()) }
             }
-            p.state { (state.text()) }
             @match state {
                 State::Free if viewer.is_some() => (button(slot, "book", "Book", &label)),
                 State::Yours => (button(slot, "cancel", "Cancel", &label)),

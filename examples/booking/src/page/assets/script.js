@@ -104,6 +104,7 @@ function keepUpToDate() {
         ? `${changes.length} slots have changed.`
         : changes.map((item) => `${item.dataset.label}: ${item.dataset.state}.`).join(" ");
     if (calm.matches) return;
-    for (const item of changes) item.animate({ opacity: [0.2, 1] }, 600);
+    const colours = { backgroundColor: ["var(--note-back)", "var(--card)"] };
+    for (const item of changes) item.animate(colours, 2000);
   }
 }
