@@ -169,6 +169,12 @@ mod tests {
         NewSlot { title, starts, ends: starts + Duration::hours(1) }.into_slot()
     }
 
+    /// What is told next. To wait in vain is a failure, not a hang.
+    async fn next(watch: &mut DayWatch) -> Option<DaySlots> {
+        let minute = std::time::Duration::from_secs(60);
+        tokio::time::timeout(minute, watch.next()).await.expect("it is told")
+    }
+
     #[tokio::test]
     async fn a_day_is_told_as_it_is_and_whenever_anybody_changes_it() {
         let repository = Arc::new(LocalRepository::new());
@@ -178,22 +184,22 @@ mod tests {
         let days = Days::new(repository.clone(), ended.clone());
         let mut ann = days.watch(slot.day).await.expect("it reads");
         let mut bob = days.watch(slot.day).await.expect("it reads");
-        assert_eq!(&*ann.next().await.expect("it goes on"), std::slice::from_ref(&slot));
-        assert_eq!(&*bob.next().await.expect("it goes on"), std::slice::from_ref(&slot));
+        assert_eq!(&*next(&mut ann).await.expect("it goes on"), std::slice::from_ref(&slot));
+        assert_eq!(&*next(&mut bob).await.expect("it goes on"), std::slice::from_ref(&slot));
 
         // As another replica does it: nobody here is told.
         let booking = Booking { user: UserId::random(), at: OffsetDateTime::now_utc(), token: 1 };
         assert!(repository.book_slot(slot.id, &booking).await.expect("it writes"));
         for watch in [&mut ann, &mut bob] {
-            let now = watch.next().await.expect("it goes on");
+            let now = next(watch).await.expect("it goes on");
             assert!(now[0].booking.is_some());
         }
         drop(bob);
         assert!(repository.release_slot(slot.id, booking.user).await.expect("it writes"));
         days.changed(slot.day);
-        assert!(ann.next().await.expect("it goes on")[0].booking.is_none());
+        assert!(next(&mut ann).await.expect("it goes on")[0].booking.is_none());
         ended.cancel();
-        assert!(ann.next().await.is_none());
+        assert!(next(&mut ann).await.is_none());
     }
 
     #[tokio::test]
