@@ -33,6 +33,7 @@ pub fn routes() -> Router<AppState> {
     Router::new()
         .route("/", get(days::today))
         .route("/page/days/{day}", get(days::one))
+        .route("/page/bookings", get(days::bookings))
         .route("/page/days/{day}/events", get(events::stream))
         // Where a browser stays after a refusal; its reader may well ask for that address again.
         .route("/page/slots/{id}/book", get(slots::show).post(slots::book))

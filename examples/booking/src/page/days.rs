@@ -4,12 +4,11 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use time::format_description::StaticFormatDescription;
-use time::macros::format_description;
+use time::OffsetDateTime;
 
 use super::destination::Destination;
 use super::flash::Flash;
-use super::layout::{Page, alert, csrf_field, nothing, notice};
+use super::layout::{Page, alert, csrf_field, nothing, notice, redirect_to};
 use super::slot_item::{self, FORM};
 use super::visitor::Visitor;
 use super::{cookies, problem};
@@ -18,9 +17,6 @@ use crate::domain::{Day, Slot};
 use crate::error::ApiError;
 use crate::events::SLOTS_OF_A_DAY;
 use crate::repository::SlotQuery;
-
-const LONG: StaticFormatDescription =
-    format_description!("[weekday], [day padding:none] [month repr:long] [year]");
 
 /// The slots of today.
 pub(super) async fn today(State(state): State<AppState>, visitor: Visitor) -> Response {
@@ -75,6 +71,31 @@ pub(super) async fn refusal(
     }
 }
 
+/// What the user has booked, of all days, and is not over.
+pub(super) async fn bookings(State(state): State<AppState>, visitor: Visitor) -> Response {
+    let Some(identity) = visitor.identity else {
+        return redirect_to("/page/login", Some(Flash::LogInFirst), &[]);
+    };
+    let found = async {
+        let slots = state.repository.slots_of(identity.user, OffsetDateTime::now_utc()).await?;
+        Ok::<_, ApiError>((slots, visitor.email(&state).await?))
+    };
+    let (slots, email) = match found.await {
+        Ok(found) => found,
+        Err(error) => return problem::page(&visitor, &error),
+    };
+    let content = html! {
+        h1 { "Your bookings" }
+        p.hint { "Times are in UTC." }
+        form id=(FORM) method="post" { (csrf_field(&visitor)) }
+        ol #bookings role="list" { @for slot in &slots { (slot_item::own(slot)) } }
+        @if slots.is_empty() { p { "You have booked nothing. " a href="/" { "Today's slots" } } }
+    };
+    let here = Destination::default();
+    Page { title: "Your bookings", visitor: &visitor, email: email.as_ref(), here, content }
+        .respond(StatusCode::OK, &[])
+}
+
 struct Content {
     title: String,
     email: Option<crate::domain::Email>,
@@ -104,7 +125,7 @@ async fn content(
     let slots = state.repository.slots(&query).await?;
     let email = visitor.email(state).await?;
     let user = visitor.identity.map(|identity| identity.user);
-    let title = day.date().format(LONG).unwrap_or_else(|_| day.to_string());
+    let title = slot_item::long(day);
     let events = user.map_or_else(
         || format!("/page/days/{day}/events"),
         |user| format!("/page/days/{day}/events?user={user}"),

@@ -40,7 +40,7 @@ impl Flash {
             Self::Cancelled(_) => "You have cancelled it.",
             Self::Welcome => "Welcome! Your account is open, and you are logged in.",
             Self::LoggedOut => "You are logged out.",
-            Self::LogInFirst => "Log in first, then book.",
+            Self::LogInFirst => "Log in first.",
         }
     }
 

@@ -55,6 +55,7 @@ impl Page<'_> {
                         nav aria-label="Account" {
                             @if visitor.identity.is_some() {
                                 @if let Some(email) = email { span.who { (email) } }
+                                a href="/page/bookings" { "Your bookings" }
                                 form method="post" action="/page/logout" {
                                     (csrf_field(visitor))
                                     button.quiet { "Log out" }
@@ -66,6 +67,7 @@ impl Page<'_> {
                         }
                     }
                     main #main tabindex="-1" { (content) }
+                    footer { p.hint { "For programs: " a href="/docs" { "the API" } } }
                 }
             }
         };

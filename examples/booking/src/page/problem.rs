@@ -26,7 +26,7 @@ pub(super) fn words(error: &ApiError) -> (&'static str, String) {
         ApiError::TooMany(wait) => (title, format!("Try again {}.", from_now(*wait))),
         ApiError::OutcomeOpen => (
             "It is not known whether that worked.",
-            "Look whether it did, or do it again, which does no harm.".to_owned(),
+            "Look at your bookings, or do it again, which does no harm.".to_owned(),
         ),
         ApiError::Internal => (title, "The fault is logged. Try again later.".to_owned()),
         error => (title, error.detail()),

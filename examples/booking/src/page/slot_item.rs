@@ -6,8 +6,10 @@ use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{OffsetDateTime, UtcOffset};
 
-use crate::domain::{Slot, UserId};
+use crate::domain::{Day, Slot, UserId};
 
+const LONG: StaticFormatDescription =
+    format_description!("[weekday], [day padding:none] [month repr:long] [year]");
 const CLOCK: StaticFormatDescription = format_description!("[hour]:[minute]");
 
 /// The form whose buttons are those of all slots: so a slot in the stream has no secret in it.
@@ -76,6 +78,25 @@ pub(super) fn item(slot: &Slot, viewer: Option<UserId>) -> Markup {
     }
 }
 
+/// A slot of the user's own, among those of other days.
+pub(super) fn own(slot: &Slot) -> Markup {
+    let state = State::of(slot, slot.booking.as_ref().map(|booking| booking.user));
+    let (day, label) = (long(slot.day), label(slot));
+    html! {
+        li.slot.(state.name()) id={ "slot-" (slot.id) } {
+            h2 tabindex="-1" { (slot.title.as_str()) }
+            div.details {
+                p.when {
+                    a href={ "/page/days/" (slot.day) "#slot-" (slot.id) } { (day) } ", "
+                    (time(slot.starts)) "–" (time(slot.ends))
+                }
+                p.state { (state.text()) }
+            }
+            @if state == State::Yours { (button(slot, "cancel", "Cancel", &label)) }
+        }
+    }
+}
+
 /// A button that does something with a slot. `shown` is what it says; its whole name, which a screen
 /// reader reads in a list of buttons, says with which slot.
 pub(super) fn button(slot: &Slot, action: &str, shown: &str, label: &str) -> Markup {
@@ -89,6 +110,11 @@ pub(super) fn button(slot: &Slot, action: &str, shown: &str, label: &str) -> Mar
 /// What a slot is called where it stands alone.
 pub(super) fn label(slot: &Slot) -> String {
     format!("{}, {}", slot.title.as_str(), clock(slot.starts))
+}
+
+/// A day in words.
+pub(super) fn long(day: Day) -> String {
+    day.date().format(LONG).unwrap_or_else(|_| day.to_string())
 }
 
 fn time(time: OffsetDateTime) -> Markup {

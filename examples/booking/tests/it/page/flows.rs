@@ -51,12 +51,18 @@ async fn a_slot_is_booked_and_cancelled_and_others_see_it() {
     let seen = item(&html(&stranger.get(&day).await), &slot);
     assert!(seen.contains("data-state=\"Taken\"") && !seen.contains("<button"), "{seen}");
 
+    let own = html(&ann.get("/page/bookings").await);
+    assert!(item(&own, &slot).contains(">Cancel<"), "{own}");
+    assert_eq!(location(&stranger.get("/page/bookings").await), "/page/login");
+
     let again = ann.post(&action(&slot, "book"), &[]).await;
     assert_eq!(location(&again), day, "to book it again is no error");
 
     let answer = ann.post(&action(&slot, "cancel"), &[]).await;
     let page = ann.follow(&answer).await;
     assert!(page.contains("You have cancelled Yoga"), "{page}");
+    let own = html(&ann.get("/page/bookings").await);
+    assert!(own.contains("You have booked nothing."), "{own}");
     let seen = item(&html(&stranger.get(&day).await), &slot);
     assert!(seen.contains("data-state=\"Free\"") && !seen.contains("<button"), "{seen}");
 }

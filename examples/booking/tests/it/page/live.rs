@@ -1,5 +1,7 @@
 //! The stream of a day's slots.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use booking::domain::Role;
 use http_body_util::{BodyExt, Empty};
@@ -27,8 +29,13 @@ impl Events {
         Self { body: answer.into_body(), text: String::new() }
     }
 
-    /// The next event; none when the stream has ended.
+    /// The next event; none when the stream has ended. To wait in vain is a failure, not a hang.
     async fn next(&mut self) -> Option<String> {
+        let next = tokio::time::timeout(Duration::from_secs(60), self.read());
+        next.await.expect("there is an event, or the end")
+    }
+
+    async fn read(&mut self) -> Option<String> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
@@ -101,11 +108,12 @@ async fn a_page_that_was_made_for_somebody_else_is_told_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_with_the_service_and_does_not_hold_it_up() {
-    // Far longer than the test is let run: it ends by itself, or it fails.
+    // Longer than the test waits: the stream ends by itself, or the test fails.
     let mut service = Service::embedded(&["--drain-seconds", "600"]).await;
     let mut events = Events::open(&service, "/page/days/2999-01-01/events", None).await;
     events.next().await.expect("there is a list at once");
     service.replica.terminate().expect("it runs");
     assert_eq!(events.next().await, None);
-    assert!(service.replica.wait().await.expect("it ends").success());
+    let end = tokio::time::timeout(Duration::from_secs(60), service.replica.wait()).await;
+    assert!(end.expect("nothing holds it up").expect("it ends").success());
 }

@@ -121,9 +121,13 @@ async fn book_and_cancel(browser: &Browser, slot: &str) {
     browser.wait_for("document.querySelector('.notice')?.textContent.includes('You have booked Yoga') === true").await;
     browser.wait_for_focus(".notice").await;
     looks::check(browser, "booked").await;
-    // The message leads on to the slot, from where Tab goes on.
-    browser.tab_to(".notice a").await;
+    browser.tab_to("nav a[href='/page/bookings']").await;
     browser.enter().await;
+    browser.wait_for("!!document.querySelector('#bookings button.cancel')").await;
+    looks::check(browser, "bookings").await;
+    browser.tab_to(&format!("#slot-{slot} a")).await;
+    browser.enter().await;
+    // The link leads on to the slot, from where Tab goes on.
     browser.wait_for(&format!("location.hash === '#slot-{slot}'")).await;
     browser.tab_to("button.cancel").await;
     assert!(browser.has_focus(&format!("#slot-{slot} button")).await);
