@@ -52,9 +52,11 @@ impl Page<'_> {
                     a.skip href="#main" { "Skip to the content" }
                     header.top {
                         a.brand href="/" { "Booking" }
+                        @if visitor.identity.is_some() {
+                            p.who { @if let Some(email) = email { (email) } }
+                        }
                         nav aria-label="Account" {
                             @if visitor.identity.is_some() {
-                                @if let Some(email) = email { span.who { (email) } }
                                 a href="/page/bookings" { "Your bookings" }
                                 form method="post" action="/page/logout" {
                                     (csrf_field(visitor))

@@ -90,7 +90,7 @@ pub(super) fn own(slot: &Slot) -> Markup {
                     a href={ "/page/days/" (slot.day) "#slot-" (slot.id) } { (day) } ", "
                     (time(slot.starts)) "–" (time(slot.ends))
                 }
-                p.state { (state.text()) }
+                @if state != State::Yours { p.state { (state.text()) } }
             }
             @if state == State::Yours { (button(slot, "cancel", "Cancel", &label)) }
         }
