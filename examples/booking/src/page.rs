@@ -2,11 +2,11 @@
 //!
 //! The server writes all of it, and links and forms are enough to use it: a form is answered with a
 //! redirect to a page that says what came of it, so that reloading repeats nothing. A small script
-//! makes the list of slots live ([`events`]).
+//! makes the list of slots live (`events`).
 //!
 //! A session is the API's token in a cookie that no script can read. What a browser sends along by
 //! itself, another site's page could make it send; so what changes something is asked for by a form
-//! with a token of that session, from a page of ours ([`csrf`]).
+//! with a token of that session, from a page of ours (`csrf`).
 
 mod accounts;
 mod assets;

@@ -28,6 +28,10 @@ use crate::events::{DaySlots, DayWatch};
 /// So that a proxy does not take the connection for a dead one.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// However busy a day is, a browser is told five times a second at most, of all that has happened
+/// since: each event is a whole list.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// For whom the page was made.
 #[derive(Deserialize)]
 pub(super) struct For {
@@ -45,12 +49,16 @@ pub(super) async fn stream(
     let viewer = visitor.identity.map(|identity| identity.user);
     if viewer != page.user.map(UserId) {
         // The page shows somebody else's name, and the wrong buttons.
-        let only = stream::iter([Ok::<_, Infallible>(Event::default().event("viewer").data(""))]);
+        // An event without data is none to a browser.
+        let event = Event::default().event("viewer").data("another");
+        let only = stream::iter([Ok::<_, Infallible>(event)]);
         return Ok(Sse::new(only).into_response());
     }
     let live = live(state.days.watch(day).await?, visitor.identity);
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(live).keep_alive(keep_alive).into_response())
+    // What nginx is told by, to pass each event on at once.
+    let unbuffered = [("x-accel-buffering", "no")];
+    Ok((unbuffered, Sse::new(live).keep_alive(keep_alive)).into_response())
 }
 
 /// Ends with the service, and with the login of who looks.
@@ -66,6 +74,9 @@ fn live(
     });
     let viewer = identity.map(|identity| identity.user);
     stream::unfold((watch, Some(retry)), move |(mut watch, retry)| async move {
+        if retry.is_none() {
+            tokio::time::sleep(PAUSE).await;
+        }
         let slots = match end {
             Some(end) => tokio::time::timeout_at(end, watch.next()).await.ok()??,
             None => watch.next().await?,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use booking::domain::Role;
+use booking::auth::{Secret, Tokens};
+use booking::domain::{Role, UserId};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -13,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::visitor::{Visitor, between, day_of, html, item};
-use crate::service::{Service, token};
+use crate::service::{SECRET, Service, token};
 
 /// A stream of events.
 struct Events {
@@ -99,11 +100,24 @@ async fn a_page_that_was_made_for_somebody_else_is_told_so() {
     ] {
         let mut events = Events::open(&service, &path, session).await;
         let only = events.next().await.expect("it is told");
-        assert!(only.contains("event: viewer"), "{only}");
+        assert!(only.contains("event: viewer") && only.contains("data: "), "{only}");
         assert_eq!(events.next().await, None);
     }
     let missing = ask(&service, "/page/days/2999-02-30/events", None).await;
     assert_eq!(missing.status(), 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_the_login_of_who_reads_it() {
+    let service = Service::embedded(&[]).await;
+    let secret = Secret::new(SECRET).expect("it is strong");
+    let tokens = Tokens::new(&secret, Duration::from_secs(2)).expect("it is a secret");
+    let user = UserId::random();
+    let session = tokens.issue(user, Role::Guest).expect("it signs").text;
+    let path = format!("/page/days/2999-01-01/events?user={user}");
+    let mut events = Events::open(&service, &path, Some(&session)).await;
+    events.next().await.expect("there is a list at once");
+    assert_eq!(events.next().await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

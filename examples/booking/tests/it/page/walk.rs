@@ -34,6 +34,7 @@ async fn a_user_books_with_the_keyboard_and_sees_what_others_do() {
         looks::check(&browser, "day").await;
         see_another_booking(&browser, &service, &near, &far).await;
         book_and_cancel(&browser, &far).await;
+        lose_the_login(&browser).await;
         assert_eq!(browser.complaints().await, [""; 0]);
         browser
     })
@@ -135,6 +136,20 @@ async fn book_and_cancel(browser: &Browser, slot: &str) {
     browser.wait_for("document.querySelector('.notice')?.textContent.includes('You have cancelled Yoga') === true").await;
     let state = browser.text(&format!("#slot-{slot} .state")).await;
     assert_eq!(state.as_deref(), Some("Free"));
+}
+
+/// A page that outlives its login says so, when it is looked at again.
+async fn lose_the_login(browser: &Browser) {
+    browser.driver.delete_all_cookies().await.expect("they go");
+    browser.run("document.dispatchEvent(new Event('visibilitychange'))").await;
+    browser
+        .wait_for(
+            "document.querySelector('#live').textContent.startsWith('Your login has changed')",
+        )
+        .await;
+    browser.tab_to("#live a").await;
+    browser.enter().await;
+    browser.wait_for("!!document.querySelector('.call a')").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
