@@ -1,5 +1,6 @@
 //! What strangers try.
 
+use std::io::{Read, Seek};
 use std::process::Stdio;
 
 use booking::auth::{Secret, Tokens};
@@ -242,9 +243,13 @@ async fn a_proxy_that_is_trusted_tells_clients_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_a_client_sends_makes_a_line_of_the_log_or_a_header() {
-    let dir = std::env::temp_dir().join(format!("booking-log-{}", Uuid::new_v4()));
-    let file = std::fs::File::create(&dir).expect("there is room");
-    let mut service = Service::start(&[], "", "", Stdio::from(file)).await;
+    let path = std::env::temp_dir().join(format!("booking-log-{}", Uuid::new_v4()));
+    let mut file = std::fs::File::options().create_new(true).read(true).write(true).open(&path);
+    let file = file.as_mut().expect("there is room");
+    // It has no name any more, so it goes with whoever has it open.
+    std::fs::remove_file(&path).expect("it was there");
+    let stderr = Stdio::from(file.try_clone().expect("it can be shared"));
+    let mut service = Service::start(&[], "", "", stderr).await;
     let organiser = token(Role::Organiser);
     let evil = "x\r\nset-cookie: a=b\r\n{\"level\":\"ERROR\"}\u{1b}[31m";
     service.get("/%0d%0aset-cookie:%20a=b%0d%0a%7B%22level%22", None).await;
@@ -262,8 +267,9 @@ async fn nothing_that_a_client_sends_makes_a_line_of_the_log_or_a_header() {
     service.replica.terminate().expect("it runs");
     service.replica.wait().await.expect("it ends");
 
-    let log = std::fs::read_to_string(&dir).expect("there is a log");
-    std::fs::remove_file(&dir).expect("it was there");
+    let mut log = String::new();
+    file.rewind().expect("it is a file");
+    file.read_to_string(&mut log).expect("it is text");
     for line in log.lines() {
         let line: Value = serde_json::from_str(line).expect("each line is an object of ours");
         assert!(line["level"].is_string() && line["timestamp"].is_string(), "{line}");
