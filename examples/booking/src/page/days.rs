@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 
 use super::destination::Destination;
 use super::flash::Flash;
-use super::layout::{Page, alert, csrf_field, nothing, notice, redirect_to};
+use super::layout::{Page, alert, csrf_field, notice, redirect_to};
 use super::slot_item::{self, FORM};
 use super::visitor::Visitor;
 use super::{cookies, problem};
@@ -189,7 +189,7 @@ fn told(flash: Flash, slots: &[Slot]) -> Markup {
             notice(&text, Some(link(slot, "Show it in the list")))
         }
         // It is not of this day; or a login that is asked for elsewhere.
-        (Flash::LogInFirst, _) => nothing(),
+        (Flash::LogInFirst, _) => html! {},
         (flash, _) => notice(flash.text(), None),
     }
 }

@@ -3,7 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use cookie::Cookie;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, html};
 
 use super::assets::{ICON, SCRIPT, STYLE};
 use super::cookies;
@@ -107,11 +107,6 @@ pub(super) fn alert(title: &str, more: &Markup) -> Markup {
             (more)
         }
     }
-}
-
-/// Nothing.
-pub(super) fn nothing() -> Markup {
-    PreEscaped(String::new())
 }
 
 /// On to another page, which is asked for with GET, and shows `flash`.
