@@ -81,7 +81,8 @@ pub(super) fn item(slot: &Slot, viewer: Option<UserId>) -> Markup {
 /// A slot of the user's own, among those of other days.
 pub(super) fn own(slot: &Slot) -> Markup {
     let state = State::of(slot, slot.booking.as_ref().map(|booking| booking.user));
-    let (day, label) = (long(slot.day), label(slot));
+    let day = long(slot.day);
+    let label = format!("{}, {day}", label(slot));
     html! {
         li.slot.(state.name()) id={ "slot-" (slot.id) } {
             h2 tabindex="-1" { (slot.title.as_str()) }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use booking::domain::{Day, Role};
 use test_support::RedisServer;
 
-use super::visitor::{Visitor, action, day_of, html, item, location};
+use super::visitor::{Visitor, action, between, day_of, html, item, location};
 use crate::service::{PASSWORD, Service, token};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,7 +52,9 @@ async fn a_slot_is_booked_and_cancelled_and_others_see_it() {
     assert!(seen.contains("data-state=\"Taken\"") && !seen.contains("<button"), "{seen}");
 
     let own = html(&ann.get("/page/bookings").await);
-    assert!(item(&own, &slot).contains(">Cancel<"), "{own}");
+    let year = day["/page/days/".len()..][..4].to_owned();
+    let button = between(&item(&own, &slot), ">Cancel<span class=\"unseen\">", "<");
+    assert!(button.is_some_and(|name| name.ends_with(&year)), "it says of which day: {own}");
     assert_eq!(location(&stranger.get("/page/bookings").await), "/page/login");
 
     let again = ann.post(&action(&slot, "book"), &[]).await;
