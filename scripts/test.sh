@@ -60,11 +60,18 @@ minimum_rust() {
 
 quickstart() { env -u REDIS_URL cargo run --quiet --example quickstart; }
 embedded_seckill() { env -u REDIS_URL -u MONGODB_URI cargo run --release -p seckill -- --mode all; }
+embedded_single_flight() { env -u REDIS_URL -u MONGODB_URI cargo run --quiet -p single-flight; }
+served_single_flight() {
+    scripts/with-services.sh cargo run --quiet -p single-flight
+    scripts/with-services.sh cargo run --quiet -p single-flight -- --kill
+}
 served_seckill() { scripts/with-services.sh cargo run --quiet --release -p seckill -- "$@"; }
 embedded_storm() {
     env -u REDIS_URL -u MONGODB_URI cargo run --quiet -p booking -- storm --replicas 1 --slots 50
 }
 served_storm() { scripts/with-services.sh cargo run --quiet -p booking -- storm; }
+embedded_hostel() { env -u REDIS_URL -u MONGODB_URI cargo run --release -p hostel -- "$@"; }
+served_hostel() { scripts/with-services.sh cargo run --quiet --release -p hostel -- "$@"; }
 
 step "Set-up" scripts/set-up.sh
 step "Format" cargo fmt --all --check
@@ -90,6 +97,11 @@ step "Seckill with four processes" served_seckill --mode all --processes 4
 step "Seckill with a holder that outlives its lease" served_seckill --mode fenced --stall
 step "Booking: a storm inside one process" embedded_storm
 step "Booking: a storm on two replicas" served_storm
+step "Single flight inside one process" embedded_single_flight
+step "Single flight with four processes" served_single_flight
+step "Hostel inside one process" embedded_hostel --chaos 0.2 --runs 10
+step "Hostel with four processes that are killed" served_hostel --chaos 0.2 --processes 4 \
+    --kill-every 1s
 
 # Last, since a machine that starts from nothing has to build the tool first.
 if [ -n "${CI:-}" ] && ! has_cargo_deny && ((SECONDS < 20 * 60)); then

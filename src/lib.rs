@@ -26,6 +26,8 @@
 //!
 //! - [`macro@cache_lock`] explains the attribute: arguments, keys, errors, cancellation.
 //! - [`LockManager`] is what a program has one of; it also takes locks without the attribute.
+//! - [`LockManager::single_flight`] computes a value once for all who ask for it, in a process or a
+//!   fleet.
 //! - [`LockError`] tells contention, failures of the server, and lost locks apart.
 //! - [`FencingToken`] is what protects the data when a lock is lost unnoticed. A lock with a lease can
 //!   be: a holder that is stopped for longer than that finishes its request when it wakes up.
@@ -36,7 +38,7 @@
 //! | `tls` | `rediss://` URLs |
 //! | `uuid` | `Uuid` as a part of a key |
 //! | `bson-2`, `bson-3` | `ObjectId` as a part of a key: bson 2 is what `mongodb` 3 uses by default |
-//! | `serde` | [`FencingToken`] as a number |
+//! | `serde` | [`FencingToken`] as a number; the values of single flights recorded for the fleet |
 //!
 //! The README has how a lock can fail, what Redis it takes, and which rights its user needs.
 

@@ -38,6 +38,7 @@ async fn a_user_who_may_do_nothing_but_lock() {
     let server = RedisServer::builder().user("app", "word", RULES).start();
     let locks = LockManager::connect(&server.url_of_user("app")).await.expect("the user is let in");
     cycle(&locks).await.expect("the rules suffice");
+    locks.ping().await.expect("and the server answers");
     server.cli(&["SCRIPT", "FLUSH"]);
     cycle(&locks).await.expect("the rules suffice without known scripts");
     assert_eq!(server.cli(&["KEYS", "*"]), "room:{room:42}:fence");

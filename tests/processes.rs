@@ -2,17 +2,21 @@
 //!
 //! The children are this same binary: the ignored test `child`, told by the environment what to do.
 
+#[path = "common/role.rs"]
+mod role;
+
 use std::{
     env, fs,
-    io::{Read, Write},
+    io::Write,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use cache_lock::{LockGuard, LockManager, LockOptions};
 use test_support::{RedisServer, wait_until};
+
+use self::role::{Dir, Role};
 
 const PATIENT: LockOptions = LockOptions::new().timeout(Duration::from_secs(55));
 /// Long enough for a busy machine to renew it, and short enough to wait for its end.
@@ -22,77 +26,11 @@ const PROCESSES: usize = 4;
 const TASKS: usize = 50;
 const ROUNDS: usize = 2;
 
-/// A directory for what the processes of one test tell each other.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(test: &str) -> Self {
-        let dir =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
-        fs::create_dir_all(&dir).expect("the target directory is writable");
-        Self(dir)
-    }
-
-    fn read(&self, file: &str) -> String {
-        fs::read_to_string(self.0.join(file)).unwrap_or_default()
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A child process, which ends with its owner.
-struct Role(Child);
-
-impl Role {
-    fn start(role: &str, server: &RedisServer, dir: &Dir) -> Self {
-        let child = Command::new(env::current_exe().expect("our own path"))
-            .args(["--ignored", "--exact", "child"])
-            .env("ROLE", role)
-            .env("ROLE_REDIS", server.url())
-            .env("ROLE_DIR", &dir.0)
-            // Its other end is closed when this process ends, however that happens.
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it ran once");
-        Self(child)
-    }
-
-    fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.0.id());
-        let status = Command::new("sh").args(["-c", &kill]).status();
-        assert!(status.expect("there is a shell").success());
-    }
-
-    fn wait(mut self) {
-        let mut status = None;
-        wait_until("the child ends", || {
-            status = self.0.try_wait().expect("it is ours");
-            status.is_some()
-        });
-        assert!(status.is_some_and(|status| status.success()), "the child failed");
-    }
-}
-
-impl Drop for Role {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Not a test of its own: what the children do.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "run by the other tests as another process"]
 async fn child() {
-    std::thread::spawn(|| {
-        let _ = std::io::stdin().read(&mut [0]);
-        std::process::exit(1);
-    });
+    role::end_with_the_parent();
     let var = |name| env::var(name).expect("set by the parent");
     let dir = PathBuf::from(var("ROLE_DIR"));
     let locks = LockManager::connect(&var("ROLE_REDIS")).await.expect("the server runs");

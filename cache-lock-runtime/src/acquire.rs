@@ -1,6 +1,9 @@
 //! An acquisition from the call to the guard.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tracing::{Instrument as _, field::Empty};
 
@@ -36,7 +39,7 @@ pub(crate) async fn acquire(
     if !manager.is_closed()
         && let Some(lease) = manager.queues.take(&key, settings, enclosing.as_ref())
     {
-        let guard = LockGuard::new(Arc::clone(manager), lease);
+        let guard = LockGuard::new(Arc::clone(manager), lease, Duration::ZERO);
         tracing::debug!(%key, fence = %guard.token(), "lock acquired");
         return Ok(guard);
     }
@@ -73,10 +76,12 @@ async fn wait(
         // Whatever the server said in the end, asking again is of no use.
         Err(_) if manager.is_closed() => Err(LockError::ShutDown),
         Err(Refusal::Busy { no_expiry }) => {
+            manager.counts.contended.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(%key, ?waited, "lock contended");
             Err(LockError::Contended { key, waited, no_expiry })
         }
         Err(Refusal::Backend(error)) => {
+            manager.counts.failed.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%key, ?waited, %error, "lock not acquired");
             Err(LockError::backend(&key, waited, error))
         }
@@ -102,7 +107,7 @@ async fn wait_in_line(
             Outcome::Missed if Moment::now() < end => continue,
             Outcome::Missed => {
                 let message = "the lock was granted, and passed on since the caller did not run";
-                let error = BackendError::new(BackendErrorKind::Timeout, message);
+                let error = BackendError::new(BackendErrorKind::Stalled, message);
                 return Err(Refusal::Backend(error));
             }
         };
@@ -116,6 +121,7 @@ async fn wait_in_line(
         }
         // The guard comes before all that is logged, the end of the span as well: what reads the log
         // may fail.
-        return Ok(LockGuard::new(Arc::clone(manager), lease));
+        let waited = started.until(Moment::now());
+        return Ok(LockGuard::new(Arc::clone(manager), lease, waited));
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
+    pin::pin,
     sync::{Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    thread,
     time::Duration,
 };
 
@@ -16,6 +19,10 @@ pub(crate) type Slot = (Moment, u64);
 /// The longest time between two looks at the clock while there are entries. The timer of the
 /// runtime stands still while the machine is suspended, and [`Moment`] does not.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// The timer of the runtime counts whole milliseconds, and rounds up. What is due sooner than this is
+/// waited for by a thread as well.
+const FINE: Duration = Duration::from_millis(1);
 
 /// Entries in the order of their times, with one consumer that sleeps until the next is due.
 ///
@@ -96,7 +103,17 @@ impl<T> Agenda<T> {
             };
             let earlier = self.earlier.notified();
             match wait {
-                // Either outcome leads to another look.
+                // Each outcome leads to another look.
+                Some(wait) if wait < FINE => {
+                    let mut slept = pin!(tokio::task::spawn_blocking(move || thread::sleep(wait)));
+                    let mut earlier = pin!(earlier);
+                    let either =
+                        std::future::poll_fn(|context| match earlier.as_mut().poll(context) {
+                            Poll::Pending => slept.as_mut().poll(context).map(drop),
+                            ready => ready,
+                        });
+                    drop(tokio::time::timeout(wait, either).await);
+                }
                 Some(wait) => drop(tokio::time::timeout(wait, earlier).await),
                 None => earlier.await,
             }

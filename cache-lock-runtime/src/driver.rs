@@ -83,7 +83,9 @@ impl Driver {
         let (sender, receiver) = mpsc::sync_channel(1);
         // The runtime is built where it may be dropped: that is forbidden in async code.
         std::thread::Builder::new().name("cache-lock".to_owned()).spawn(move || {
-            match runtime::Builder::new_current_thread().enable_all().build() {
+            let mut builder = runtime::Builder::new_current_thread();
+            // Few things block: names of hosts are looked up, and pauses of less than a millisecond.
+            match builder.enable_all().max_blocking_threads(4).build() {
                 Ok(runtime) => {
                     let _ = sender.send(Ok(runtime.handle().clone()));
                     runtime.block_on(shared.run());

@@ -243,7 +243,7 @@ impl fmt::Display for KeyProblem {
                 "has a brace but no hash tag; write a tag as `{tag}` in the prefix, or leave braces out",
             ),
             Self::Reserved => f.write_str(
-                "ends in `:fence` or `:waiting`, which names a record of another lock",
+                "ends in `:fence`, `:waiting` or `:result`, which names a record of another lock",
             ),
         }
     }
@@ -282,8 +282,13 @@ impl BackendError {
     /// The failure may pass without anybody changing the configuration.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
-        use BackendErrorKind::{Loading, OutOfMemory, ReadOnly, Timeout, Unavailable, Unreachable};
-        matches!(self.kind, Unreachable | Timeout | Loading | ReadOnly | OutOfMemory | Unavailable)
+        use BackendErrorKind::{
+            Loading, OutOfMemory, ReadOnly, Stalled, Timeout, Unavailable, Unreachable,
+        };
+        matches!(
+            self.kind,
+            Unreachable | Timeout | Stalled | Loading | ReadOnly | OutOfMemory | Unavailable
+        )
     }
 }
 
@@ -307,6 +312,9 @@ pub enum BackendErrorKind {
     Unreachable,
     /// The server did not answer in time.
     Timeout,
+    /// The server has granted the lock in time, and the caller was not polled: its runtime is
+    /// blocked or overloaded, or its future was kept aside.
+    Stalled,
     /// The server is loading its data.
     Loading,
     /// The server is a replica, or has become one in a failover.

@@ -1,7 +1,7 @@
 //! The guard: a lock while it is held.
 
 use std::{
-    fmt,
+    fmt, mem,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::Poll,
@@ -10,6 +10,8 @@ use std::{
 
 use tracing::{Instrument as _, field::Empty};
 
+#[cfg(feature = "serde")]
+use crate::owner::OwnerToken;
 use crate::{
     clock::Moment,
     error::{LockError, LostReason},
@@ -20,7 +22,7 @@ use crate::{
     options::{OnLost, check_lease},
     queue::Ending,
     scope,
-    store::{Extended, Extension, Released},
+    store::{Ended, Extended, Extension, Released},
 };
 
 /// A lock that is held. Dropping it releases it.
@@ -38,22 +40,24 @@ use crate::{
 pub struct LockGuard {
     manager: Arc<Inner>,
     lease: Arc<Lease>,
+    /// How long it was waited for.
+    waited: Duration,
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum State {
     Held,
     /// The lease has ended on this side, and the server is to be told.
-    Releasing,
+    Releasing(Ended),
     Done,
 }
 
 impl LockGuard {
-    pub(crate) fn new(manager: Arc<Inner>, lease: Arc<Lease>) -> Self {
-        manager.acquired.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn new(manager: Arc<Inner>, lease: Arc<Lease>, waited: Duration) -> Self {
+        manager.counts.acquired.fetch_add(1, Ordering::Relaxed);
         manager.renewer.enter(&lease);
-        Self { manager, lease, state: State::Held }
+        Self { manager, lease, waited, state: State::Held }
     }
 
     /// The number of this grant, for the writes that the lock guards.
@@ -62,10 +66,22 @@ impl LockGuard {
         self.lease.fence
     }
 
+    /// Under which token the store knows the lock, and how long it does.
+    #[cfg(feature = "serde")]
+    pub(crate) fn owner(&self) -> (&OwnerToken, Duration) {
+        (&self.lease.owner, self.lease.settings.expire)
+    }
+
     /// What is locked.
     #[must_use]
     pub fn key(&self) -> &LockKey {
         &self.lease.key
+    }
+
+    /// How long the caller has waited for the lock, from its call to the lock in its hands.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// How long the lease lasts if it is not extended. Zero if it is lost.
@@ -160,25 +176,25 @@ impl LockGuard {
     pub async fn release(mut self) -> Result<Released, LockError> {
         let started = Moment::now();
         let _running = self.manager.driver.running();
-        let (ended, in_time) = match self.state {
+        let (over, in_time) = match self.state {
             State::Held => self.let_go(),
-            State::Releasing | State::Done => (None, true),
+            State::Releasing(_) | State::Done => (None, true),
         };
-        if let Some(released) = ended {
+        if let Some(released) = over {
             return Ok(released);
         }
-        let (store, lease) = (&self.manager.store, &self.lease);
-        let (key, expire) = (&lease.key, lease.settings.expire);
+        let State::Releasing(ended) = &self.state else { return Ok(Released::Released) };
+        let (store, key) = (&self.manager.store, &self.lease.key);
         // However short the lease was, it is good to know what became of it.
         let give_up = started.after(self.manager.attempt_timeout);
         let span =
             tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty);
-        let releasing = store.release(key, &lease.owner, expire, give_up);
+        let releasing = store.release(key, ended, give_up);
         let mut released = releasing.instrument(span.clone()).await;
         let waited = started.until(Moment::now());
         if let Ok(released) = &mut released {
+            let passed_on = !self.manager.queues.released(key, &ended.token);
             self.state = State::Done;
-            let passed_on = !self.manager.queues.released(key, &lease.owner);
             // A caller that came meanwhile was faster.
             if passed_on && in_time && *released == Released::AlreadyExpired {
                 *released = Released::Released;
@@ -208,13 +224,16 @@ impl LockGuard {
     /// and whether it had not ended before.
     fn let_go(&mut self) -> (Option<Released>, bool) {
         let (ending, in_time) = self.manager.end(&self.lease);
+        if !in_time {
+            self.manager.counts.lost.fetch_add(1, Ordering::Relaxed);
+        }
         let released = match ending {
-            Ending::Release if self.lease.lost_reason() == Some(LostReason::Gone) => {
+            Ending::Release(_) if self.lease.lost_reason() == Some(LostReason::Gone) => {
                 self.manager.queues.released(&self.lease.key, &self.lease.owner);
                 Released::AlreadyExpired
             }
-            Ending::Release => {
-                self.state = State::Releasing;
+            Ending::Release(ended) => {
+                self.state = State::Releasing(ended);
                 return (None, in_time);
             }
             Ending::Released(released) => released,
@@ -262,17 +281,15 @@ impl LockGuard {
         if !background && !self.manager.queues.ends_at_once(&self.lease) {
             return Some(self);
         }
-        let (ended, _) = self.let_go();
-        match ended {
-            Some(_) => None,
-            None if background => {
-                self.state = State::Done;
-                self.manager.queues.release_nearby(&self.lease);
-                None
-            }
-            // Who waited has gone meanwhile.
-            None => Some(self),
+        if self.let_go().0.is_some() {
+            return None;
         }
+        // Else, who waited has gone meanwhile.
+        if background && let State::Releasing(ended) = mem::replace(&mut self.state, State::Done) {
+            self.manager.queues.release_nearby(&self.lease, ended);
+            return None;
+        }
+        Some(self)
     }
 
     /// Releases after a body has ended. The outcome of the release never takes the place of the
@@ -286,13 +303,11 @@ impl LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let ended = match self.state {
-            State::Held => self.let_go().0,
-            State::Releasing => None,
-            State::Done => return,
-        };
-        if ended.is_none() {
-            self.manager.queues.release_detached(&self.lease);
+        if matches!(self.state, State::Held) {
+            let _ = self.let_go();
+        }
+        if let State::Releasing(ended) = mem::replace(&mut self.state, State::Done) {
+            self.manager.queues.release_detached(&self.lease, ended);
         }
     }
 }

@@ -83,6 +83,12 @@ impl LockKey {
         self.beside(WAITING_SUFFIX)
     }
 
+    /// The record of a single flight's value.
+    #[cfg(any(feature = "redis", test))]
+    pub(crate) fn result_key(&self) -> String {
+        self.beside(RESULT_SUFFIX)
+    }
+
     /// A record beside the lock's own. It lies in the same cluster slot, and begins as the key does
     /// up to its last part, so that an ACL rule for a prefix covers it.
     #[cfg(any(feature = "redis", test))]
@@ -97,10 +103,11 @@ impl LockKey {
 
 const FENCE_SUFFIX: &str = ":fence";
 const WAITING_SUFFIX: &str = ":waiting";
+const RESULT_SUFFIX: &str = ":result";
 
 /// Whether a key that has a hash tag could be a record beside that of another lock.
 fn is_beside(key: &str) -> bool {
-    key.ends_with(FENCE_SUFFIX) || key.ends_with(WAITING_SUFFIX)
+    [FENCE_SUFFIX, WAITING_SUFFIX, RESULT_SUFFIX].iter().any(|suffix| key.ends_with(suffix))
 }
 
 /// The part of a key that Redis Cluster hashes in place of the whole: between the first `{` and
@@ -382,7 +389,9 @@ mod tests {
             let expected = if tagged == "{a" { Err(KeyProblem::Braces) } else { Ok(()) };
             assert_eq!(key(tagged).validate(), expected, "{tagged}");
         }
-        assert_eq!(key("{a}:b:fence").validate(), Err(KeyProblem::Reserved));
+        for reserved in ["{a}:b:fence", "{a}:b:waiting", "{a}:b:result"] {
+            assert_eq!(key(reserved).validate(), Err(KeyProblem::Reserved), "{reserved}");
+        }
     }
 
     #[test]
@@ -395,6 +404,7 @@ mod tests {
             (key("{eu}:room").part(42), "{eu}:room:42:fence"),
         ] {
             assert_eq!(lock.fence_key(), fence);
+            assert_eq!(lock.result_key(), fence.replace(":fence", ":result"));
             let slot_of_lock = hash_tag(lock.as_str()).unwrap_or(lock.as_str());
             assert_eq!(hash_tag(fence), Some(slot_of_lock));
         }

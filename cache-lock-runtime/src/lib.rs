@@ -23,9 +23,14 @@ mod queue;
 mod renew;
 mod retry;
 mod scope;
+pub mod single_flight;
 #[cfg_attr(
-    not(feature = "redis"),
-    allow(dead_code, unused_variables, reason = "the store in memory answers at once")
+    not(all(feature = "redis", feature = "serde")),
+    allow(
+        dead_code,
+        unused_variables,
+        reason = "the store in memory answers at once, and only with serde there are values to record"
+    )
 )]
 mod store;
 
@@ -38,5 +43,6 @@ pub use crate::{
     key::{LockKey, LockKeyPart, PartWriter},
     manager::{InHand, LockManager, LockManagerBuilder, LockStats},
     options::{LockOptions, OnLost},
+    single_flight::{SingleFlight, SingleFlightError},
     store::{Released, memory::MemoryStore},
 };

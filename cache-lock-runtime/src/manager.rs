@@ -26,6 +26,7 @@ use crate::{
     queue::{Ending, Queues},
     renew::Renewer,
     scope,
+    single_flight::flights::Flights,
     store::{Inbox, Store, memory::MemoryStore},
 };
 
@@ -64,11 +65,12 @@ pub(crate) struct Inner {
     pub(crate) driver: Arc<Driver>,
     pub(crate) queues: Arc<Queues>,
     pub(crate) renewer: Arc<Renewer>,
+    pub(crate) flights: Arc<Flights>,
     pub(crate) defaults: Defaults,
     pub(crate) attempt_timeout: Duration,
     /// What the store tells unasked, until the thread reads it.
     inbox: Mutex<Option<Inbox>>,
-    pub(crate) acquired: AtomicU64,
+    pub(crate) counts: Counts,
     closed: AtomicBool,
 }
 
@@ -97,8 +99,8 @@ impl Inner {
 
     /// Ends a lease, and has it released in the background.
     pub(crate) fn give_back(&self, lease: &Arc<Lease>) {
-        if let (Ending::Release, _) = self.end(lease) {
-            self.queues.release_detached(lease);
+        if let (Ending::Release(ended), _) = self.end(lease) {
+            self.queues.release_detached(lease, ended);
         }
     }
 
@@ -272,6 +274,29 @@ impl LockManager {
         outcome
     }
 
+    /// Sees that the server answers, for a program's health checks. One round trip, which touches no
+    /// record, over the connection that the caller's locks use; it ends after one attempt (1 s).
+    ///
+    /// An answer does not say that a lock can be written: a replica gives one, too, and so does a server
+    /// that is full.
+    ///
+    /// # Errors
+    /// [`LockError::Connect`] if the server does not answer, and [`LockError::ShutDown`].
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind.
+    pub async fn ping(&self) -> Result<(), LockError> {
+        let Inner { store, attempt_timeout, .. } = &*self.inner;
+        if self.inner.is_closed() {
+            return Err(LockError::ShutDown);
+        }
+        let error = |source| connect_error(store.server(), source);
+        self.inner.start().map_err(error)?;
+        let give_up = Moment::now().after(*attempt_timeout);
+        // The extension of no lease at all: a script that every user of locks may run.
+        store.extend(&[], give_up, |_| (), give_up).await.map(drop).map_err(error)
+    }
+
     /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
     /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and
     /// acquisitions and releases that are under way are waited for. Holders have one attempt (1 s)
@@ -307,8 +332,12 @@ impl LockManager {
     /// ```
     #[must_use]
     pub fn stats(&self) -> LockStats {
+        let Counts { acquired, contended, failed, lost } = &self.inner.counts;
         LockStats {
-            acquired: self.inner.acquired.load(Ordering::Relaxed),
+            acquired: acquired.load(Ordering::Relaxed),
+            contended: contended.load(Ordering::Relaxed),
+            failed: failed.load(Ordering::Relaxed),
+            lost: lost.load(Ordering::Relaxed),
             handed_over: self.inner.queues.handed_over(),
         }
     }
@@ -318,10 +347,11 @@ impl LockManager {
     #[doc(hidden)]
     #[must_use]
     pub fn in_hand(&self) -> InHand {
-        let Inner { queues, renewer, driver, .. } = &*self.inner;
+        let Inner { queues, renewer, flights, driver, .. } = &*self.inner;
         InHand {
             keys: queues.len(),
             leases: renewer.len(),
+            flights: flights.len(),
             tasks: driver.tasks(),
             timers: driver.timers(),
             connections: match &self.inner.store {
@@ -337,12 +367,27 @@ impl LockManager {
     }
 }
 
+/// What [`LockStats`] tells, but for what the queues count.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) acquired: AtomicU64,
+    pub(crate) contended: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) lost: AtomicU64,
+}
+
 /// What a manager has done; see [`LockManager::stats`]. Each number only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockStats {
     /// How many locks were acquired.
     pub acquired: u64,
+    /// How many callers gave up since somebody else held the lock.
+    pub contended: u64,
+    /// How many callers got no lock since the server could not be asked.
+    pub failed: u64,
+    /// How many leases had ended before their bodies did, or before they were released.
+    pub lost: u64,
     /// How often a lock went from one caller of this manager to the next without a word to the
     /// server.
     pub handed_over: u64,
@@ -356,6 +401,8 @@ pub struct InHand {
     pub keys: usize,
     /// Leases that are held.
     pub leases: usize,
+    /// Single flights, those included whose values are kept.
+    pub flights: usize,
     /// Tasks of the manager's thread, and acquisitions and releases that are under way.
     pub tasks: usize,
     /// Timers that run.
@@ -490,9 +537,14 @@ impl LockManagerBuilder {
         let tls = self.tls.as_ref();
         #[cfg(not(feature = "tls"))]
         let tls = None;
-        let (store, inbox) =
-            RedisStore::new(url, tls, Arc::clone(&driver), &owners, self.attempt_timeout)
-                .map_err(|error| connect_error("Redis", error))?;
+        let (store, inbox) = RedisStore::new(
+            url,
+            tls,
+            Arc::clone(&driver),
+            Arc::clone(&owners),
+            self.attempt_timeout,
+        )
+        .map_err(|error| connect_error("Redis", error))?;
         Ok((self.build(store.clone().into(), driver, owners, Some(inbox)), store))
     }
 
@@ -528,6 +580,7 @@ impl LockManagerBuilder {
             driver,
             queues,
             renewer: Arc::new(renewer),
+            flights: Arc::default(),
             inbox: Mutex::new(inbox),
             defaults: Defaults {
                 timeout: self.timeout,
@@ -535,14 +588,13 @@ impl LockManagerBuilder {
                 background_release: self.background_release,
             },
             attempt_timeout,
-            acquired: AtomicU64::new(0),
+            counts: Counts::default(),
             closed: AtomicBool::new(false),
         };
         LockManager { inner: Arc::new(inner) }
     }
 }
 
-#[cfg(feature = "redis")]
 fn connect_error(server: &str, source: BackendError) -> LockError {
     LockError::Connect { server: server.into(), source: source.into() }
 }

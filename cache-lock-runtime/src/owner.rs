@@ -6,9 +6,14 @@ use std::{
     process,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
+
+/// What a token begins with whose manager hands the lock on. The scripts know it.
+const TOLD: &str = "cl1";
+/// The same for a manager that cannot.
+const MUTE: &str = "cl0";
 
 /// Makes the owner tokens of one manager.
 #[derive(Debug)]
@@ -19,6 +24,9 @@ pub(crate) struct Owners {
     /// Keyed by the system's random numbers.
     random: RandomState,
     serial: AtomicU64,
+    /// The manager cannot hand a lock on to those who wait for it elsewhere. Its tokens say so: who
+    /// waits for them is not told, and has to ask again and again.
+    mute: AtomicBool,
 }
 
 impl Owners {
@@ -26,27 +34,40 @@ impl Owners {
         let random = RandomState::new();
         let nonce = random.hash_one("manager");
         let manager = format!("{}.{}.{nonce:016x}", host(), process::id());
-        Self { manager, random, serial: AtomicU64::new(0) }
+        Self { manager, random, serial: AtomicU64::new(0), mute: AtomicBool::new(false) }
     }
 
     /// A token that no lease and no wait has had.
     pub(crate) fn next(self: &Arc<Self>) -> OwnerToken {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
-        OwnerToken { owners: Arc::clone(self), serial }
+        let mute = self.mute.load(Ordering::Relaxed);
+        OwnerToken { owners: Arc::clone(self), serial, mute }
+    }
+
+    /// Says of all tokens from now on whether the manager cannot hand a lock on.
+    #[cfg(feature = "redis")]
+    pub(crate) fn set_mute(&self, mute: bool) {
+        self.mute.store(mute, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_mute(&self) -> bool {
+        self.mute.load(Ordering::Relaxed)
     }
 
     /// The channel by which a script reaches the manager that a token names: what stands before the
     /// token's last `:`.
     #[cfg(feature = "redis")]
     pub(crate) fn channel(&self) -> String {
-        format!("cl1:{}", self.manager)
+        format!("{TOLD}:{}", self.manager)
     }
 
     /// Reads a token of this manager.
     pub(crate) fn read(self: &Arc<Self>, token: &str) -> Option<OwnerToken> {
         let serial = token.rsplit(':').next()?.get(16..)?;
         let serial = u64::from_str_radix(serial, 16).ok()?;
-        let read = OwnerToken { owners: Arc::clone(self), serial };
+        let mute = token.starts_with(MUTE);
+        let read = OwnerToken { owners: Arc::clone(self), serial, mute };
         (read.to_string() == token).then_some(read)
     }
 
@@ -62,6 +83,7 @@ impl Owners {
 pub(crate) struct OwnerToken {
     owners: Arc<Owners>,
     serial: u64,
+    mute: bool,
 }
 
 impl PartialEq for OwnerToken {
@@ -72,9 +94,10 @@ impl PartialEq for OwnerToken {
 
 impl fmt::Display for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { owners, serial } = self;
+        let Self { owners, serial, mute } = self;
+        let form = if *mute { MUTE } else { TOLD };
         // The hash cannot be guessed, and the serial number makes it unique.
-        write!(f, "cl1:{}:{:016x}{serial:x}", owners.manager, owners.random(*serial))
+        write!(f, "{form}:{}:{:016x}{serial:x}", owners.manager, owners.random(*serial))
     }
 }
 
@@ -121,6 +144,11 @@ mod tests {
         assert_eq!(token.to_string().split(':').count(), 3);
         assert_eq!(first.read(&token.to_string()), Some(token.clone()));
         assert_eq!(second.read(&token.to_string()), None);
+        first.mute.store(true, Ordering::Relaxed);
+        let mute = first.next();
+        assert!(mute.to_string().starts_with(&format!("cl0:{}:", first.manager)));
+        assert_eq!(first.read(&mute.to_string()), Some(mute));
+        assert_eq!(first.read(&token.to_string()), Some(token.clone()), "it stays what it was");
         for text in ["", "cl1:", "cl1:x:", &format!("{token}0"), &token.to_string()[1..]] {
             assert_eq!(first.read(text), None, "{text}");
         }

@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 
 pub(crate) use self::waiter::{Outcome, Refusal, Waiter};
 use self::{
-    place::{Effects, Ended, Place, Scene, TakeOver},
+    place::{Effects, Place, Scene, TakeOver},
     waiter::Asked,
 };
 use crate::{
@@ -32,7 +32,9 @@ use crate::{
     lease::{Lease, attempt, drift},
     options::Settings,
     owner::{OwnerToken, Owners},
-    store::{Failed, Fate, Inbox, Push, Question, Released, Reply, Store, memory::MemoryStore},
+    store::{
+        Ended, Failed, Fate, Inbox, Push, Question, Released, Reply, Store, memory::MemoryStore,
+    },
 };
 
 mod cohort;
@@ -90,7 +92,7 @@ pub(crate) enum Ending {
     /// The lock is the next caller's, or asked for on its behalf, or was lost before.
     Over,
     /// The server has to be told.
-    Release,
+    Release(Ended),
     /// The store has been told.
     Released(Released),
 }
@@ -165,7 +167,7 @@ impl Queues {
                     place.released(&ended.token);
                     Ending::Released(store.release(&lease.key, &ended.token))
                 }
-                None => Ending::Release,
+                None => Ending::Release(ended),
             }
         })
     }
@@ -196,19 +198,19 @@ impl Queues {
     }
 
     /// Releases without waiting, and tries again until the lease has run out.
-    pub(crate) fn release_detached(self: &Arc<Self>, lease: &Lease) {
-        let (token, expire) = (lease.owner.clone(), lease.settings.expire);
-        self.detach(lease.key.clone(), Ended { token, expire }, last_use(lease));
+    pub(crate) fn release_detached(self: &Arc<Self>, lease: &Lease, ended: Ended) {
+        self.detach(lease.key.clone(), ended, last_use(lease));
     }
 
     /// The same from the caller's runtime, which saves the way to another thread. If that runtime
     /// ends or is blocked, the driver releases after all.
-    pub(crate) fn release_nearby(self: &Arc<Self>, lease: &Lease) {
-        let Ok(runtime) = Handle::try_current() else { return self.release_detached(lease) };
-        let (token, expire) = (lease.owner.clone(), lease.settings.expire);
+    pub(crate) fn release_nearby(self: &Arc<Self>, lease: &Lease, ended: Ended) {
+        let Ok(runtime) = Handle::try_current() else {
+            return self.release_detached(lease, ended);
+        };
         let detached = Detached {
             key: lease.key.clone(),
-            ended: Ended { token: token.clone(), expire },
+            ended: ended.clone(),
             until: last_use(lease),
             _running: self.driver.running(),
         };
@@ -217,10 +219,10 @@ impl Queues {
         let give_up = now.after(self.attempt);
         let (queues, key) = (Arc::clone(self), lease.key.clone());
         runtime.spawn(async move {
-            match queues.store.release(&key, &token, expire, give_up).await {
+            match queues.store.release(&key, &ended, give_up).await {
                 Ok(released) => {
                     tracing::debug!(%key, ?released, "lock released in the background");
-                    queues.released(&key, &token);
+                    queues.released(&key, &ended.token);
                     drop(queues.alarms.remove(slot));
                 }
                 // The alarm tries again.
@@ -232,9 +234,8 @@ impl Queues {
     fn detach(self: &Arc<Self>, key: LockKey, ended: Ended, until: Moment) {
         let queues = Arc::clone(self);
         self.driver.spawn(async move {
-            let Ended { token, expire } = ended;
-            queues.store.release_until(&key, &token, expire, until).await;
-            queues.released(&key, &token);
+            queues.store.release_until(&key, &ended, until).await;
+            queues.released(&key, &ended.token);
         });
     }
 
@@ -291,6 +292,11 @@ impl Queues {
             Push::Demand { key, token } => {
                 if let Some(token) = self.owners.read(&token) {
                     self.at(&key, |place, scene, effects| place.demanded(scene, token, effects));
+                }
+            }
+            Push::Soon { key, token } => {
+                if let Some(token) = self.owners.read(&token) {
+                    self.at(&key, |place, scene, effects| place.left_free(scene, token, effects));
                 }
             }
             Push::Missed => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::clock::Moment;
 
 /// The pauses at first: critical sections are mostly short.
-const SHORTEST: Duration = Duration::from_millis(1);
+const SHORTEST: Duration = Duration::from_micros(400);
 const LONGEST: Duration = Duration::from_millis(64);
 /// A pause is this part of the wait so far: what it adds to the wait is small beside it.
 const PART: u32 = 256;
@@ -68,14 +68,18 @@ impl Pace {
         self.since.get_or_insert(now).until(now)
     }
 
-    fn upper_half(&mut self, pause: Duration) -> Duration {
-        // Xorshift (G. Marsaglia, 2003).
+    /// A number to draw by (xorshift: G. Marsaglia, 2003).
+    pub(crate) fn random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
+        self.random
+    }
+
+    fn upper_half(&mut self, pause: Duration) -> Duration {
         let half = pause / 2;
         let spread = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
-        half + Duration::from_nanos(self.random % spread)
+        half + Duration::from_nanos(self.random() % spread)
     }
 }
 

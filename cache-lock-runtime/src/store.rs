@@ -18,6 +18,8 @@ pub(crate) struct Question {
     /// A token that is over, and that hands over what it may hold in the same step: whoever waits
     /// has it first, and if nobody does, the asker.
     pub(crate) instead_of: Option<OwnerToken>,
+    /// What that token holds is left free for a moment instead.
+    pub(crate) aside: bool,
     pub(crate) expire: Duration,
     /// How many fencing numbers are asked for.
     pub(crate) block: u32,
@@ -87,6 +89,22 @@ pub(crate) enum Extended {
     Gone,
 }
 
+/// A token whose lease or wait is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) token: OwnerToken,
+    /// How long its lease was to last.
+    pub(crate) expire: Duration,
+    /// The lock is not handed to who waits, but left free for a moment.
+    pub(crate) aside: bool,
+}
+
+impl Ended {
+    pub(crate) fn new(token: OwnerToken, expire: Duration) -> Self {
+        Self { token, expire, aside: false }
+    }
+}
+
 /// What a release found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -100,6 +118,14 @@ pub enum Released {
     Unknown,
 }
 
+/// A value that a single flight has recorded, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recorded {
+    pub(crate) text: Vec<u8>,
+    /// How long the record lasts; zero if that was not asked for.
+    pub(crate) remaining: Duration,
+}
+
 /// What a store tells a manager unasked. Hints: they may be lost, late or doubled, and overtake
 /// the answers to questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +134,8 @@ pub(crate) enum Push {
     Grant { key: LockKey, token: String },
     /// Somebody waits for the lock that is held under the token.
     Demand { key: LockKey, token: String },
+    /// The lock is left free for a moment, and it is the token's turn after that.
+    Soon { key: LockKey, token: String },
     /// Pushes may have been lost.
     Missed,
 }
@@ -177,29 +205,62 @@ impl Store {
     pub(crate) async fn release(
         &self,
         key: &LockKey,
-        token: &OwnerToken,
-        expire: Duration,
+        ended: &Ended,
         give_up: Moment,
     ) -> Result<Released, BackendError> {
         match self {
-            Self::Memory(store) => Ok(store.release(key, token)),
+            Self::Memory(store) => Ok(store.release(key, &ended.token)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.release(key, token, expire, give_up).await,
+            Self::Redis(store) => store.release(key, ended, give_up).await,
         }
     }
 
     /// The same, tried again until there is an answer or `until` has passed.
-    pub(crate) async fn release_until(
+    pub(crate) async fn release_until(&self, key: &LockKey, ended: &Ended, until: Moment) {
+        match self {
+            Self::Memory(store) => drop(store.release(key, &ended.token)),
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.release_until(key, ended, until).await,
+        }
+    }
+
+    /// The value recorded beside a lock, and with `aged` how long it lasts.
+    pub(crate) async fn recorded(
+        &self,
+        key: &LockKey,
+        aged: bool,
+        give_up: Moment,
+    ) -> Result<Option<Recorded>, BackendError> {
+        match self {
+            Self::Memory(store) => Ok(store.recorded(key)),
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.recorded(key, aged, give_up).await,
+        }
+    }
+
+    /// Records a value beside a lock for so long, if the lock is held under the token. Says whether
+    /// it was.
+    pub(crate) async fn record(
         &self,
         key: &LockKey,
         token: &OwnerToken,
-        expire: Duration,
-        until: Moment,
-    ) {
+        text: &str,
+        lasts: Duration,
+        give_up: Moment,
+    ) -> Result<bool, BackendError> {
         match self {
-            Self::Memory(store) => drop(store.release(key, token)),
+            Self::Memory(store) => Ok(store.record(key, token, text, lasts)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.release_until(key, token, expire, until).await,
+            Self::Redis(store) => store.record(key, token, text, lasts, give_up).await,
+        }
+    }
+
+    /// Where it is, without a password.
+    pub(crate) fn server(&self) -> &str {
+        match self {
+            Self::Memory(_) => "memory",
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.server(),
         }
     }
 

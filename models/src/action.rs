@@ -17,7 +17,7 @@ pub enum Action {
     HandOver(u8),
     /// The critical section ends, and the lock is released or passed on.
     End(u8),
-    /// The critical section ends, and the lock is released for a pause, though others wait locally.
+    /// The critical section ends, and the lock is left free for a moment, whoever waits.
     StepAside(u8),
     /// The lease is to be extended.
     Renew(u8),
@@ -138,7 +138,7 @@ fn by_itself(config: &Config, world: &World, id: u8, manager: &Manager, actions:
             if manager.queue > 0 && lease.block.is_some_and(|block| block.left() > 0) {
                 actions.push(Action::HandOver(id));
             }
-            if manager.queue > 0 && world.budget.pauses > 0 {
+            if world.budget.pauses > 0 {
                 actions.push(Action::StepAside(id));
             }
             if world.budget.renewals > 0 && lease.validity < config.validity(config.times.expire) {
@@ -192,7 +192,8 @@ pub(crate) fn overtaking(manager: &Manager) -> Option<(usize, usize)> {
     };
     let pass = open(&|request| matches!(request, Request::Pass { .. }))?;
     let Request::Pass { token: old, .. } = manager.flights[pass].request else { return None };
-    let release = open(&|request| request == Request::Release { token: old })?;
+    let release =
+        open(&|request| matches!(request, Request::Release { token, .. } if token == old))?;
     (release < pass).then_some((pass, release))
 }
 

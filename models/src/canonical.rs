@@ -33,7 +33,7 @@ fn representative(world: &World, gap: u16) -> World {
         manager.pushes.sort_unstable();
         for Flight { request, reply, .. } in &mut manager.flights {
             // Nobody minds what is answered to it.
-            if request.takes_back() && reply.is_some() {
+            if request.takes_back().is_some() && reply.is_some() {
                 *reply = Some(Reply::Done);
             }
         }
@@ -134,7 +134,7 @@ fn each_token(world: &mut World, visit: &mut impl FnMut(&mut Token)) {
         for request in requests.chain(late).chain(unsent) {
             match request {
                 Request::Acquire { token, .. }
-                | Request::Release { token }
+                | Request::Release { token, .. }
                 | Request::Extend { token, .. }
                 | Request::Forget { token } => visit(token),
                 Request::Pass { token, new, .. } => {
@@ -145,7 +145,7 @@ fn each_token(world: &mut World, visit: &mut impl FnMut(&mut Token)) {
         }
         for push in pushes {
             match push {
-                Push::Grant(token) | Push::Demand(token) => visit(token),
+                Push::Grant(token) | Push::Demand(token) | Push::Soon(token) => visit(token),
             }
         }
     }

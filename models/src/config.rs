@@ -106,6 +106,10 @@ pub enum Broken {
     LoweredLease,
     /// A grant is not taken out of the waiting list, nor is a token that has got the lock.
     GrantStaysInList,
+    /// A lock is left free for a moment, and none of those that are registered is told.
+    NobodyToldOfGap,
+    /// Who forgets its place while the lock is free leaves it to the timers of the others.
+    ForgetLeavesFree,
 }
 
 /// One model.
@@ -125,7 +129,7 @@ pub struct Config {
     pub cancels: u8,
     /// How many renewals there are at most.
     pub renewals: u8,
-    /// How often at most a manager releases and pauses though it has waiters.
+    /// How often at most a manager leaves the lock free for a moment.
     pub pauses: u8,
     /// The most numbers reserved at a time.
     pub block: u16,

@@ -121,8 +121,10 @@ impl Display for Request {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::Acquire { token, block, .. } => write!(f, "acquire({token}, {block})"),
-            Self::Release { token } => write!(f, "release({token})"),
-            Self::Pass { token, new, block, .. } => write!(f, "pass({token}, {new}, {block})"),
+            Self::Release { token, aside } => write!(f, "release({token}{})", name_aside(*aside)),
+            Self::Pass { token, new, block, aside, .. } => {
+                write!(f, "pass({token}, {new}, {block}{})", name_aside(*aside))
+            }
             Self::Extend { token, .. } => write!(f, "extend({token})"),
             Self::Forget { token } => write!(f, "forget({token})"),
         }
@@ -134,8 +136,13 @@ impl Display for Push {
         match self {
             Self::Grant(token) => write!(f, "grant({token})"),
             Self::Demand(token) => write!(f, "demand({token})"),
+            Self::Soon(token) => write!(f, "soon({token})"),
         }
     }
+}
+
+fn name_aside(aside: bool) -> &'static str {
+    if aside { ", aside" } else { "" }
 }
 
 /// Numbers that are used up leave none.

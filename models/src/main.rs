@@ -34,7 +34,7 @@ struct Arguments {
     /// How many renewals there are at most.
     #[arg(long, default_value_t = 0)]
     renewals: u8,
-    /// How often at most a manager releases and pauses though it has waiters.
+    /// How often at most a manager leaves the lock free for a moment.
     #[arg(long, default_value_t = 0)]
     pauses: u8,
     /// The most numbers reserved at a time.

@@ -30,7 +30,7 @@ impl Desk<'_> {
         match self.manager.phase {
             Phase::Idle => self.ask_under_a_new_token(),
             // The release may be carried out before the pass or after it: either will do.
-            Phase::Releasing { token } => self.pass(token),
+            Phase::Releasing { token } => self.pass(token, false),
             _ => {}
         }
     }
@@ -62,19 +62,21 @@ impl Desk<'_> {
     /// The section ends, and so does the lease.
     pub(crate) fn end_section(&mut self) {
         let Phase::Holding(Lease { token, .. }) = self.manager.phase else { return };
-        if self.manager.queue == 0 {
-            self.release(token);
-        } else {
-            self.pass(token);
-        }
+        self.give_on(token, false);
     }
 
     /// The section ends, and others than those in the list get a chance before the next one.
     pub(crate) fn step_aside(&mut self) {
         let Phase::Holding(Lease { token, .. }) = self.manager.phase else { return };
-        self.send(Request::Release { token });
-        let new = self.new_token();
-        self.register(new, 0);
+        self.give_on(token, true);
+    }
+
+    fn give_on(&mut self, token: Token, aside: bool) {
+        if self.manager.queue == 0 {
+            self.release(token, aside);
+        } else {
+            self.pass(token, aside);
+        }
     }
 
     pub(crate) fn renew(&mut self) {
@@ -90,7 +92,7 @@ impl Desk<'_> {
             self.send(Request::Forget { token });
             self.manager.phase = Phase::Idle;
         } else {
-            self.pass(token);
+            self.pass(token, false);
         }
     }
 
@@ -126,6 +128,10 @@ impl Desk<'_> {
             return None;
         }
         match &mut self.manager.phase {
+            Phase::Registered { timer, .. } if matches!(push, Push::Soon(_)) => {
+                *timer = timer.map(|left| left.min(1));
+                None
+            }
             Phase::Registered { .. } if self.config.breaks(Broken::ValidityFromPush) => {
                 self.request(token);
                 let validity = self.config.times.claim;
@@ -154,7 +160,7 @@ impl Desk<'_> {
                 (token, expire)
             }
             Request::Pass { new, expire, .. } => (new, expire),
-            Request::Release { token } => {
+            Request::Release { token, .. } => {
                 if self.manager.phase == (Phase::Releasing { token }) {
                     self.manager.phase = Phase::Idle;
                 }
@@ -228,7 +234,7 @@ impl Desk<'_> {
         self.manager.connected = false;
         self.manager.stalled = false;
         for flight in std::mem::take(&mut self.manager.flights) {
-            if flight.request.takes_back() {
+            if flight.request.takes_back().is_some() {
                 self.send(flight.request);
             }
         }
@@ -263,7 +269,7 @@ impl Desk<'_> {
             Phase::Idle | Phase::Releasing { .. } => {}
             Phase::Asking { token, .. } | Phase::Registered { token, .. } => self.ask(token),
             Phase::Holding(_) => self.renew(),
-            Phase::Passing { old, new, .. } => self.request_pass(old, new),
+            Phase::Passing { old, new, .. } => self.request_pass(old, new, false),
         }
     }
 
@@ -305,8 +311,8 @@ impl Desk<'_> {
         }
     }
 
-    fn release(&mut self, token: Token) {
-        self.send(Request::Release { token });
+    fn release(&mut self, token: Token, aside: bool) {
+        self.send(Request::Release { token, aside });
         let out = self.manager.connected;
         self.manager.phase = if out { Phase::Releasing { token } } else { Phase::Idle };
     }
@@ -315,15 +321,15 @@ impl Desk<'_> {
         if self.config.breaks(Broken::NoReleaseForNobody) {
             self.manager.phase = Phase::Idle;
         } else {
-            self.release(token);
+            self.release(token, false);
         }
     }
 
     /// The lock is given on, and asked for again.
-    fn pass(&mut self, old: Token) {
+    fn pass(&mut self, old: Token, aside: bool) {
         let reuse = self.config.breaks(Broken::TokenReusedInPass);
         let new = if reuse { old } else { self.new_token() };
-        self.request_pass(old, new);
+        self.request_pass(old, new, aside);
     }
 
     fn begin(&mut self, mut lease: Lease) -> Option<Section> {
@@ -358,10 +364,10 @@ impl Desk<'_> {
         self.send(Request::Acquire { token, expire, block, wait });
     }
 
-    fn request_pass(&mut self, old: Token, new: Token) {
+    fn request_pass(&mut self, old: Token, new: Token, aside: bool) {
         self.manager.phase = Phase::Passing { old, new, granted: false };
         let (expire, block, wait) = (self.expire(), self.block(), self.waits_for_pushes());
-        self.send(Request::Pass { token: old, new, expire, block, wait });
+        self.send(Request::Pass { token: old, new, expire, block, wait, aside });
     }
 
     /// The leader asks for the lease that it wants itself. Waiters are served in the order in which
@@ -399,9 +405,9 @@ impl Desk<'_> {
                 | Request::Extend { expire, .. } => self.config.validity(expire),
             };
             self.manager.flights.push(Flight { request, validity, reply: None });
-        } else if let Request::Release { token } | Request::Forget { token } = request {
-            let kept = [Request::Release { token }, Request::Forget { token }];
-            if !self.manager.unsent.iter().any(|request| kept.contains(request)) {
+        } else if let Some(token) = request.takes_back() {
+            let kept = |request: &Request| request.takes_back() == Some(token);
+            if !self.manager.unsent.iter().any(kept) {
                 self.manager.unsent.push(request);
             }
         }

@@ -32,6 +32,8 @@ pub enum Request {
     Release {
         /// The token that is over.
         token: Token,
+        /// Leave the lock free for a moment instead of giving it on.
+        aside: bool,
     },
     /// Let others have the lock first, and take it again.
     Pass {
@@ -45,6 +47,8 @@ pub enum Request {
         block: u16,
         /// Whether the new token is to wait in the list if the lock is taken.
         wait: bool,
+        /// Leave the lock free for a moment instead of giving it on or taking it again.
+        aside: bool,
     },
     /// Let the lease last longer.
     Extend {
@@ -61,9 +65,13 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether it takes back, so that it has to be carried out whatever happens.
-    pub(crate) fn takes_back(self) -> bool {
-        matches!(self, Self::Release { .. } | Self::Forget { .. })
+    /// The token that it takes back, so that it has to be carried out whatever happens.
+    #[must_use]
+    pub fn takes_back(self) -> Option<Token> {
+        match self {
+            Self::Release { token, .. } | Self::Forget { token } => Some(token),
+            Self::Acquire { .. } | Self::Pass { .. } | Self::Extend { .. } => None,
+        }
     }
 
     /// The token that this request may bring into the record or the list.
@@ -115,6 +123,8 @@ pub enum Push {
     Grant(Token),
     /// Somebody else waits for the lock that is held under the token.
     Demand(Token),
+    /// The lock is left free for a moment, and then the token's turn.
+    Soon(Token),
 }
 
 impl Push {
@@ -122,7 +132,7 @@ impl Push {
     #[must_use]
     pub fn token(self) -> Token {
         match self {
-            Self::Grant(token) | Self::Demand(token) => token,
+            Self::Grant(token) | Self::Demand(token) | Self::Soon(token) => token,
         }
     }
 }

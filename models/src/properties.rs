@@ -20,6 +20,8 @@ pub const NUMBERS: &str = "numbers rise";
 pub const NOT_AHEAD: &str = "numbers are not ahead of time";
 /// A lock that is free does not stay so for longer than the cap while somebody waits.
 pub const PROGRESS: &str = "a free lock is taken";
+/// Without a fault, one that was left free for a moment is taken right after it.
+pub const GAPS: &str = "a lock that was left free is taken";
 /// Who waits has a request on its way, a timer, or a local holder to wait for.
 pub const MOVER: &str = "who waits will be moved";
 /// Who wants nothing any more has left nothing behind.
@@ -27,8 +29,8 @@ pub const CLEAN: &str = "nothing is left behind";
 /// No granted lock waits for its claim to run out, unless a fault came between.
 pub const CLAIMS: &str = "claims are used";
 /// Each of these is always true, in a protocol with all of its rules.
-pub const ALWAYS: [&str; 8] =
-    [EXCLUSION, NO_REVIVAL, NUMBERS, NOT_AHEAD, PROGRESS, MOVER, CLEAN, CLAIMS];
+pub const ALWAYS: [&str; 9] =
+    [EXCLUSION, NO_REVIVAL, NUMBERS, NOT_AHEAD, PROGRESS, GAPS, MOVER, CLEAN, CLAIMS];
 
 /// A grant by push is possible.
 pub const GRANTED: &str = "a grant is made";
@@ -49,6 +51,10 @@ pub(crate) fn all() -> Vec<Property<LockModel>> {
         Property::always(NOT_AHEAD, |_, state: &State| !state.world.ghost.ahead),
         Property::always(PROGRESS, |model: &LockModel, state: &State| {
             state.world.ghost.idle <= model.config.times.cap
+        }),
+        Property::always(GAPS, |model: &LockModel, state: &State| {
+            let Config { faults, push, foreign, .. } = model.config;
+            faults > 0 || !push || foreign || state.world.ghost.idle <= 1
         }),
         Property::always(MOVER, |_, state: &State| state.world.managers.iter().all(will_be_moved)),
         Property::always(CLEAN, |_, state: &State| is_clean(&state.world)),

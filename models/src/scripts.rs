@@ -25,11 +25,19 @@ impl Execution<'_> {
             Request::Acquire { token, expire, block, wait } => {
                 self.acquire(token, expire, block, wait)
             }
-            Request::Pass { token, new, expire, block, wait } => {
+            Request::Pass { token, new, wait, aside: true, .. } if self.is_held_by(token) => {
+                self.leave_free();
+                if wait {
+                    self.wait(new);
+                }
+                Reply::Free
+            }
+            Request::Pass { token, new, expire, block, wait, .. } => {
                 self.pass(token, new, expire, block, wait)
             }
             Request::Extend { token, expire } => self.extend(token, expire),
-            Request::Release { token } | Request::Forget { token } => self.release(token),
+            Request::Release { token, aside } => self.release(token, aside),
+            Request::Forget { token } => self.release(token, false),
         }
     }
 
@@ -41,27 +49,38 @@ impl Execution<'_> {
                 self.got(token, block)
             }
             Some(record) => {
-                if wait {
+                // Nobody hands on what is a foreign holder's.
+                if wait && record.token != Token::FOREIGN {
                     self.wait(token);
-                    if record.token != Token::FOREIGN {
-                        self.publish(Push::Demand(record.token));
-                    }
+                    self.publish(Push::Demand(record.token));
                 }
                 Reply::Busy { ttl: record.ttl }
             }
         }
     }
 
-    fn release(&mut self, token: Token) -> Reply {
+    fn release(&mut self, token: Token, aside: bool) -> Reply {
         if self.is_held_by(token) {
-            self.grant_next();
+            self.give_on(aside);
             return Reply::Done;
         }
         if self.config.breaks(Broken::DeleteWithoutCompare) {
             self.server.lock = None;
         }
         self.leave(token);
+        // It may have been told that its turn comes soon.
+        if self.server.lock.is_none() && !self.config.breaks(Broken::ForgetLeavesFree) {
+            self.give_on(aside);
+        }
         Reply::Lost
+    }
+
+    fn give_on(&mut self, aside: bool) {
+        if aside {
+            self.leave_free();
+        } else {
+            self.grant_next();
+        }
     }
 
     fn pass(&mut self, token: Token, new: Token, expire: u8, block: u16, wait: bool) -> Reply {
@@ -168,6 +187,21 @@ impl Execution<'_> {
             if let Some(claim) = self.publish(Push::Grant(token)) {
                 let ttl = self.config.times.claim.min(self.config.times.expire);
                 self.server.lock = Some(Record { token, ttl, claim });
+                return;
+            }
+            self.leave(token);
+        }
+    }
+
+    /// Leaves the lock free for those that are not in the list. The first of those that are is told,
+    /// and keeps its place.
+    fn leave_free(&mut self) {
+        self.server.lock = None;
+        if !self.config.push || self.config.breaks(Broken::NobodyToldOfGap) {
+            return;
+        }
+        while let Some(&token) = self.server.waiting.first() {
+            if self.publish(Push::Soon(token)).is_some() {
                 return;
             }
             self.leave(token);

@@ -122,7 +122,7 @@ pub enum Answer {
         /// Whether the holder knows nothing of the protocol.
         foreign: bool,
     },
-    /// After a pass there was nobody to grant to, so that the lock is free.
+    /// After a pass the lock is free: there was nobody to grant to, or it was not granted.
     Free,
     /// The lease was extended.
     Kept {
@@ -159,7 +159,7 @@ impl ServedView {
             Reply::Free => Answer::Free,
             Reply::Kept => Answer::Kept { others },
             Reply::Done => Answer::Released,
-            Reply::Lost if served.request.takes_back() => Answer::NotHeld,
+            Reply::Lost if served.request.takes_back().is_some() => Answer::NotHeld,
             Reply::Lost => Answer::Lost,
         };
         Self { request: served.request, answer, published: served.published }

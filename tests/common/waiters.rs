@@ -1,4 +1,5 @@
 //! Who waits for the lock `room`, and what is left when nobody does.
+#![allow(dead_code, reason = "shared by several suites, of which not all use all of it")]
 
 use cache_lock::{InHand, LockManager};
 use test_support::{RedisServer, wait_until};

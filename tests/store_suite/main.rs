@@ -7,6 +7,7 @@ mod exclusion;
 mod fencing;
 mod limits;
 mod nested;
+mod observed;
 mod ownership;
 mod scope;
 mod shutdown;

@@ -3,10 +3,11 @@
 -- `listed` says that the token may be on the waiting list, or may have been granted the lock; `taken`
 -- that somebody is known to hold it.
 --
--- Returns {1, lowest number, highest number, others that wait} if the lock is the asker's, and
--- {0, remaining milliseconds, 1 if the holder is a manager like the asker, 1 if the asker is on the
--- waiting list} if it is somebody else's; -1 milliseconds say that the record has no expiry. A failure of any kind, a record that is not
--- ours among them, leaves nothing behind and is returned as an error.
+-- Returns {1, lowest number, highest number, others that wait} if the lock is the asker's, with -1 if
+-- the user may not look who waits; and {0, remaining milliseconds, 1 if the holder is a manager that
+-- hands the lock on, 1 if the asker is on the waiting list} if it is somebody else's; -1 milliseconds
+-- say that the record has no expiry. A failure of any kind, a record that is not ours among them,
+-- leaves nothing behind and is returned as an error.
 local function ask(lock, fence, list, token, expire, block, waits, listed, taken)
   local holder = (taken or listed) and redis.pcall('GET', lock)
   if not holder then
@@ -24,13 +25,12 @@ local function ask(lock, fence, list, token, expire, block, waits, listed, taken
     if holder ~= token then
       local ours = holder:sub(1, 4) == 'cl1:'
       local waiting = 0
-      if waits == '1' then
+      -- Nobody hands on what is another's: there is no point in a place on the list.
+      if waits == '1' and ours then
         waiting = wait(list, token, listed)
         -- The holder hands the lock from one of its own callers to the next until it knows this. If
         -- it is not heard, it is found when the holder next asks.
-        if ours then
-          tell('demand', holder, lock)
-        end
+        tell('demand', holder, lock)
       end
       return {0, remaining, ours and 1 or 0, waiting}
     end
@@ -44,10 +44,9 @@ local function ask(lock, fence, list, token, expire, block, waits, listed, taken
     redis.call('DEL', lock)
     return low
   end
-  -- Who may not use lists has none.
   local others = redis.pcall('ZCARD', list)
   if type(others) == 'table' then
-    others = 0
+    others = -1
   elseif others > 0 and listed then
     others = others - redis.call('ZREM', list, token)
   end

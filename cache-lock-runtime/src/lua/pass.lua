@@ -4,14 +4,15 @@
 --
 -- KEYS and ARGV[1] to ARGV[4] as in acquire.lua
 -- ARGV[5]  the token that is over
--- ARGV[6]  how long the claim of a grant lasts, in milliseconds
+-- ARGV[6]  how long the claim of a grant lasts, in milliseconds, or 0 to leave the lock free for a
+--          moment
 --
--- Returns what `ask` does, and {2, 1 if the asker is on the waiting list} if nobody of those who
--- wait could be told: the lock is free then.
+-- Returns what `ask` does, and {2, 1 if the asker is on the waiting list, 1 if the user may not hand
+-- the lock on} if the lock is left free, or nobody of those who wait could be told.
 
 local holder = redis.pcall('GET', KEYS[1])
 if holder == ARGV[5] then
-  local waiting = redis.pcall('ZCARD', KEYS[3])
+  local waiting = ARGV[6] == '0' or redis.pcall('ZCARD', KEYS[3])
   if waiting == 0 or type(waiting) == 'table' then
     local kept = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
     if kept.err then
@@ -24,10 +25,10 @@ if holder == ARGV[5] then
     if ARGV[4] == '1' then
       listed = wait(KEYS[3], ARGV[1], false)
     end
-    if granted then
+    if granted == 1 then
       return {0, redis.call('PTTL', KEYS[1]), 1, listed}
     end
-    return {2, listed}
+    return {2, listed, granted == 2 and 1 or 0}
   end
 else
   redis.pcall('ZREM', KEYS[3], ARGV[5])

@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, mem, sync::Arc};
 
-pub(crate) use self::effects::{Effects, Ended, Scene, TakeOver};
+pub(crate) use self::effects::{Effects, Scene, TakeOver};
 use self::phase::{Ask, Asking, Hold, Phase, Registered, Tenure};
 use super::{
     cohort::{Cohort, Turn},
@@ -19,7 +19,7 @@ use crate::{
     options::{MIN_EXPIRE, Settings},
     owner::OwnerToken,
     retry::Pace,
-    store::{Failed, Fate, Question, Reply},
+    store::{Ended, Failed, Fate, Question, Reply},
 };
 
 mod effects;
@@ -95,8 +95,8 @@ impl Place {
             return None;
         }
         let (key, token, expire) = (scene.key.clone(), scene.owners.next(), settings.expire);
-        let question =
-            Question { key, token, instead_of: None, expire, block: 1, wait: false, listed: false };
+        let (instead_of, aside, block, wait, listed) = (None, false, 1, false, false);
+        let question = Question { key, token, instead_of, aside, expire, block, wait, listed };
         let Reply::Got { mut numbers, sent_at, others } = ask(&question) else { return None };
         let fence = numbers.take()?;
         let tenure = Tenure {
@@ -104,7 +104,7 @@ impl Place {
             expire,
             valid_until: valid_until(sent_at, expire),
             numbers,
-            cohort: Cohort::new(sent_at, None, others),
+            cohort: self.cohort(scene, sent_at, others, true),
         };
         let lease = tenure.lease(scene, settings, enclosing.cloned(), fence, sent_at);
         self.hold(Hold { tenure, lease: Arc::clone(&lease), handed: None });
@@ -177,7 +177,8 @@ impl Place {
         match answer {
             Ok(Reply::Got { numbers, sent_at, others }) => {
                 let valid_until = valid_until(sent_at, asking.expire);
-                let cohort = Cohort::new(sent_at, asking.began, others || asking.others);
+                let found = !asking.handed && !asking.granted;
+                let cohort = self.cohort(scene, sent_at, others || asking.others, found);
                 let Asking { token, expire, .. } = asking;
                 self.got(scene, Tenure { token, expire, valid_until, numbers, cohort }, effects);
             }
@@ -206,16 +207,18 @@ impl Place {
             let error = BackendError::new(BackendErrorKind::Timeout, message);
             self.refuse_late(scene, Some(Refusal::Backend(error)), effects);
             if self.waiters.is_empty() {
-                return self.release(tenure, effects);
+                return self.release(tenure, false, effects);
             }
             return self.ask(scene, Ask::again(tenure.token), effects);
         }
-        // Another one may lead by now than when it was asked.
-        if self.waiters.front().is_some_and(|front| front.settings.expire == tenure.expire) {
-            let acquired = tenure.cohort.asked();
-            self.hand_over(scene, tenure, acquired, effects);
-        } else {
-            self.next(scene, tenure, effects);
+        match self.waiters.front() {
+            Some(front) if front.settings.expire == tenure.expire => {
+                let acquired = tenure.cohort.asked();
+                self.hand_over(scene, tenure, acquired, effects);
+            }
+            // Another one leads by now than when it was asked.
+            Some(_) => self.next(scene, tenure, effects),
+            None => self.release(tenure, false, effects),
         }
         self.refuse_late(scene, Some(Refusal::Busy { no_expiry: false }), effects);
     }
@@ -279,7 +282,7 @@ impl Place {
             self.next(scene, tenure, effects);
             effects.handed_over = matches!(self.phase, Phase::Holding(_));
         } else if self.waiters.is_empty() {
-            self.release(tenure, effects);
+            self.release(tenure, false, effects);
         } else {
             self.ask(scene, Ask::anew(scene, Some(tenure.token)), effects);
         }
@@ -311,22 +314,20 @@ impl Place {
         {
             effects.wake.extend(late.refuse(Refusal::Busy { no_expiry: false }));
         }
-        let Some(front) = self.waiters.front() else { return self.release(tenure, effects) };
-        match tenure.cohort.turn(scene.now, scene.told) {
+        let Some(front) = self.waiters.front() else {
+            let aside = tenure.cohort.is_aside(scene.now);
+            return self.release(tenure, aside, effects);
+        };
+        match tenure.cohort.turn(scene.now) {
             Turn::Next if tenure.suits(&front.settings, scene.now) => {
                 self.hand_over(scene, tenure, scene.now, effects);
             }
             Turn::Next | Turn::Pass => {
-                let began = Some(tenure.cohort.began());
-                let ask = Ask { began, ..Ask::anew(scene, Some(tenure.token)) };
-                self.ask(scene, ask, effects);
+                self.ask(scene, Ask::anew(scene, Some(tenure.token)), effects);
             }
             Turn::Free => {
-                let Tenure { token, expire, .. } = tenure;
-                effects.release = Some(Ended { token, expire });
-                let (token, due) = (scene.owners.next(), self.pace.standing_back(scene.now));
-                let registered = Registered { token, instead_of: None, expire, listed: false, due };
-                self.phase = Phase::Registered(registered);
+                let ask = Ask { aside: true, ..Ask::anew(scene, Some(tenure.token)) };
+                self.ask(scene, ask, effects);
             }
         }
     }
@@ -342,7 +343,9 @@ impl Place {
         let Some(fence) = tenure.numbers.take() else {
             return self.ask(scene, Ask::anew(scene, Some(tenure.token)), effects);
         };
-        let Some(waiter) = self.waiters.pop_front() else { return self.release(tenure, effects) };
+        let Some(waiter) = self.waiters.pop_front() else {
+            return self.release(tenure, false, effects);
+        };
         tenure.cohort.handed_over();
         let enclosing = waiter.enclosing.clone();
         let lease = tenure.lease(scene, waiter.settings, enclosing, fence, acquired);
@@ -356,10 +359,16 @@ impl Place {
         self.phase = Phase::Holding(hold);
     }
 
-    fn release(&mut self, tenure: Tenure, effects: &mut Effects) {
+    fn release(&mut self, tenure: Tenure, aside: bool, effects: &mut Effects) {
         let Tenure { token, expire, .. } = tenure;
         self.phase = Phase::Releasing(token.clone());
-        effects.release = Some(Ended { token, expire });
+        effects.release = Some(Ended { token, expire, aside });
+    }
+
+    /// `found`: the lock was free when it was asked for.
+    fn cohort(&mut self, scene: &Scene<'_>, asked: Moment, others: bool, found: bool) -> Cohort {
+        let aside = Cohort::aside(asked, scene.told, found, self.pace.random());
+        Cohort::new(asked, others, aside)
     }
 
     pub(crate) fn is_releasing(&self) -> bool {
@@ -403,7 +412,7 @@ impl Place {
         let Registered { token, instead_of, expire, listed, .. } = registered;
         // What was to be released before stays so.
         if let Some(token) = if listed { Some(token) } else { instead_of } {
-            effects.release = Some(Ended { token, expire });
+            effects.release = Some(Ended::new(token, expire));
         }
     }
 
@@ -411,13 +420,30 @@ impl Place {
     pub(crate) fn granted(&mut self, scene: &Scene<'_>, token: OwnerToken, effects: &mut Effects) {
         match &mut self.phase {
             Phase::Registered(registered) if registered.token == token => {
-                self.ask(scene, Ask::again(token), effects);
+                let ask = Ask { granted: true, ..Ask::again(token) };
+                self.ask(scene, ask, effects);
             }
             Phase::Asking(asking) if asking.token == token => asking.granted = true,
             Phase::Holding(hold) if hold.tenure.token == token => {}
             // The release that is on its way hands it on.
             Phase::Releasing(releasing) if *releasing == token => {}
-            _ => effects.release = Some(Ended { token, expire: scene.attempt }),
+            _ => effects.release = Some(Ended::new(token, scene.attempt)),
+        }
+    }
+
+    /// It was pushed that the lock is left free for a moment, and the token's turn is next.
+    pub(crate) fn left_free(
+        &mut self,
+        scene: &Scene<'_>,
+        token: OwnerToken,
+        effects: &mut Effects,
+    ) {
+        match &mut self.phase {
+            Phase::Registered(registered) if registered.token == token => {
+                registered.due = registered.due.min(self.pace.standing_back(scene.now));
+            }
+            // The answer that is on its way may be older, and the pause is short enough.
+            _ => self.granted(scene, token, effects),
         }
     }
 
@@ -436,7 +462,7 @@ impl Place {
             // A grant whose push was lost. It will be asked under again, so it must not be released:
             // the release could be carried out after that, and free what is held by then.
             Phase::Registered(registered) if registered.token == token => {}
-            _ => effects.release = Some(Ended { token, expire: scene.attempt }),
+            _ => effects.release = Some(Ended::new(token, scene.attempt)),
         }
     }
 
@@ -533,26 +559,28 @@ impl Place {
     }
 
     fn ask(&mut self, scene: &Scene<'_>, ask: Ask, effects: &mut Effects) {
-        let Ask { token, instead_of, began, listed, again, asker } = ask;
+        let Ask { token, instead_of, aside, granted, listed, again, asker } = ask;
         let expire = self.waiters.front().map_or(MIN_EXPIRE, |leader| leader.settings.expire);
         effects.ask = Some(Question {
             key: scene.key.clone(),
             token: token.clone(),
             instead_of: instead_of.clone(),
+            aside,
             expire,
             block: self.waiters.len().clamp(1, LARGEST_BLOCK) as u32,
             wait: self.waiters.iter().any(|waiter| waiter.patience > scene.now),
             listed,
         });
         effects.asker.clone_from(&asker);
+        let handed = granted || instead_of.is_some();
         self.phase = Phase::Asking(Asking {
             token,
             instead_of,
             expire,
             since: scene.now,
-            began,
             listed,
             granted: false,
+            handed,
             others: false,
             again,
             asker,

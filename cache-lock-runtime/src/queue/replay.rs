@@ -27,12 +27,12 @@ use lock_model::{
 use self::manager::{Flight, Manager};
 use super::{
     cohort::Turn,
-    place::{Effects, Ended, view::Seen},
+    place::{Effects, view::Seen},
 };
 use crate::{
     owner::{OwnerToken, Owners},
     store::{
-        Extension, Question,
+        Ended, Extension, Question,
         redis::replay::{Asked, Server, TICK, TIMES, Tokens},
     },
 };
@@ -197,7 +197,7 @@ impl Replay<'_> {
             _ => 0,
         };
         let places = &all[not_the_places..];
-        let over = places.iter().copied().find_map(takes_back);
+        let over = places.iter().find_map(|request| request.takes_back());
         match (over, &effects.release) {
             (Some(over), Some(ended)) if self.tokens.get(&over) == Some(&ended.token) => {}
             (over, ended) => {
@@ -276,11 +276,13 @@ impl Replay<'_> {
                     let question = question.take().ok_or("two questions")?;
                     Asked::Question { question, heard: self.config.push }
                 }
-                Request::Release { token } | Request::Forget { token } => {
+                Request::Release { token, .. } | Request::Forget { token } => {
                     let token = real(token)?;
-                    let ended = ended.as_ref().filter(|ended| ended.token == token);
-                    let expire = ended.map_or(TICK * 4, |ended| ended.expire);
-                    Asked::Release { token, expire }
+                    let ended = ended.as_ref().filter(|ended| ended.token == token).cloned();
+                    let aside = matches!(request, Request::Release { aside: true, .. });
+                    // What is sent again, or by the store.
+                    let again = Ended { token, expire: TICK * 4, aside };
+                    Asked::Release(ended.unwrap_or(again))
                 }
                 Request::Extend { token, expire } => {
                     let (key, expire) = (self.server.key.clone(), TICK * u32::from(expire));
@@ -362,26 +364,20 @@ fn pair(tokens: &mut Tokens, expected: Token, real: &OwnerToken) -> bool {
 }
 
 fn is_being_released(tokens: &Tokens, view: &ManagerView, real: &OwnerToken) -> bool {
-    let is_it = |request| takes_back(request).and_then(|token| tokens.get(&token)) == Some(real);
-    view.unsent.iter().copied().any(is_it)
-        || view.flights.iter().any(|&(request, _)| is_it(request))
+    let is_it =
+        |request: &Request| request.takes_back().and_then(|over| tokens.get(&over)) == Some(real);
+    view.unsent.iter().any(is_it) || view.flights.iter().any(|(request, _)| is_it(request))
 }
 
 fn is_like(question: &Question, request: Request) -> bool {
     match request {
         Request::Acquire { expire, block, .. } | Request::Pass { expire, block, .. } => {
             question.wait
+                && question.aside == matches!(request, Request::Pass { aside: true, .. })
                 && question.expire == TICK * u32::from(expire)
                 && question.block == u32::from(block)
         }
         _ => false,
-    }
-}
-
-fn takes_back(request: Request) -> Option<Token> {
-    match request {
-        Request::Release { token } | Request::Forget { token } => Some(token),
-        _ => None,
     }
 }
 
@@ -396,8 +392,7 @@ fn walk(name: &str, config: Config, walks: u64) -> BTreeSet<String> {
     let config = Config { times: TIMES, block: waiters, pace: waiters, ..config };
     let more = std::env::var("REPLAY").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let owners: Vec<_> = (0..config.managers).map(|_| Arc::new(Owners::new())).collect();
-    let names: Vec<_> = owners.iter().map(|owners| &**owners).collect();
-    let mut server = Server::start(&names, config.push);
+    let mut server = Server::start(&owners, config.push);
     let (mut actions, mut steps, mut requests) = (BTreeSet::new(), 0_u64, 0_u64);
     for seed in 0..walks * more {
         let managers = owners.iter().map(|owners| Manager::new(&server.key, owners)).collect();

@@ -1,13 +1,13 @@
 //! Locks in this process's memory: the embedded default, and what tests use.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Extended, Extension, Question, Released, Reply, Store};
+use super::{Extended, Extension, Question, Recorded, Released, Reply, Store};
 use crate::{clock::Moment, fence::Numbers, key::LockKey, owner::OwnerToken};
 
 /// Keeps locks in memory. Clones share them, so several managers can stand for several processes
@@ -34,6 +34,16 @@ struct Records {
     by_key: HashMap<LockKey, Record>,
     /// The last fencing number, of all keys together: so nothing is kept of idle ones.
     last_fence: i64,
+    results: Results,
+}
+
+/// The values of single flights. Those that are over go when the next is asked for, as each is before
+/// it is recorded.
+#[derive(Default)]
+struct Results {
+    by_key: HashMap<LockKey, (Moment, Arc<str>)>,
+    /// When they end.
+    ends: BTreeSet<(Moment, LockKey)>,
 }
 
 struct Record {
@@ -65,7 +75,7 @@ impl MemoryStore {
     }
 
     pub(crate) fn ask(&self, question: &Question) -> Reply {
-        let Question { key, token, instead_of, expire, block, .. } = question;
+        let Question { key, token, instead_of, aside, expire, block, .. } = question;
         let now = Moment::now();
         let mut records = self.records();
         if let Some(record) = records.by_key.get(key)
@@ -76,6 +86,10 @@ impl MemoryStore {
             // Who waits is not told, and asks again.
             let remaining = Some(now.until(record.ends));
             return Reply::Busy { remaining, ours: false, listed: false };
+        }
+        if *aside {
+            records.by_key.remove(key);
+            return Reply::Free { listed: false };
         }
         let record = Record { token: token.clone(), ends: now.after(*expire) };
         records.by_key.insert(key.clone(), record);
@@ -104,6 +118,56 @@ impl MemoryStore {
                 if in_time { Released::Released } else { Released::AlreadyExpired }
             }
             _ => Released::AlreadyExpired,
+        }
+    }
+
+    pub(crate) fn recorded(&self, key: &LockKey) -> Option<Recorded> {
+        let now = Moment::now();
+        let mut records = self.records();
+        records.results.remove_ended(now);
+        let (ends, text) = records.results.by_key.get(key)?;
+        Some(Recorded { text: text.as_bytes().to_vec(), remaining: now.until(*ends) })
+    }
+
+    pub(crate) fn record(
+        &self,
+        key: &LockKey,
+        token: &OwnerToken,
+        text: &str,
+        lasts: Duration,
+    ) -> bool {
+        let now = Moment::now();
+        let mut records = self.records();
+        let held = records.by_key.get(key);
+        let held = held.is_some_and(|record| record.token == *token && now < record.ends);
+        if held {
+            records.results.insert(key, now.after(lasts), text.into());
+        }
+        held
+    }
+
+    /// The number of values that single flights have recorded and that are not removed. For tests
+    /// of this project.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn results(&self) -> usize {
+        self.records().results.by_key.len()
+    }
+}
+
+impl Results {
+    fn insert(&mut self, key: &LockKey, ends: Moment, text: Arc<str>) {
+        if let Some((earlier, _)) = self.by_key.insert(key.clone(), (ends, text)) {
+            self.ends.remove(&(earlier, key.clone()));
+        }
+        self.ends.insert((ends, key.clone()));
+    }
+
+    fn remove_ended(&mut self, now: Moment) {
+        while self.ends.first().is_some_and(|(ends, _)| *ends <= now)
+            && let Some((_, key)) = self.ends.pop_first()
+        {
+            self.by_key.remove(&key);
         }
     }
 }

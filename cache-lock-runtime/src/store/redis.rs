@@ -6,6 +6,7 @@ mod config;
 mod failure;
 mod inbox;
 mod link;
+mod record;
 #[cfg(test)]
 pub(crate) mod replay;
 mod script;
@@ -22,19 +23,19 @@ pub(crate) use self::config::TlsConfig;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsConfig;
 use self::{
-    call::{Call, read_extended, read_released},
+    call::{Call, read_extended, read_released, tells_of_refusal},
     failure::Failure,
     inbox::Mailbox,
     link::{Link, Links, not_accepted, settle},
     script::Scripts,
 };
-use super::{Extended, Extension, Inbox, Released, Store};
+use super::{Ended, Extended, Extension, Inbox, Released, Store};
 use crate::{
     clock::Moment,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
     key::LockKey,
-    owner::{OwnerToken, Owners},
+    owner::Owners,
 };
 
 /// The pause between two tries of a release that failed.
@@ -64,11 +65,11 @@ impl RedisStore {
         url: &str,
         tls: Option<&TlsConfig>,
         driver: Arc<Driver>,
-        owners: &Owners,
+        owners: Arc<Owners>,
         attempt: Duration,
     ) -> Result<(Self, Inbox), BackendError> {
         let parsed = config::parse(url, tls, attempt)?;
-        let (mailbox, inbox) = Mailbox::new(owners.channel());
+        let (mailbox, inbox) = Mailbox::new(owners);
         let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox));
         let inner = Inner { links, scripts: Scripts::new(), driver, attempt };
         Ok((Self { inner: Arc::new(inner) }, inbox))
@@ -148,6 +149,13 @@ impl RedisStore {
         }
     }
 
+    /// Takes note of an answer that says that the user may not hand locks on.
+    fn note_refusal(&self, answer: &Value) {
+        if tells_of_refusal(answer) {
+            self.inner.links.is_refused();
+        }
+    }
+
     /// Takes note of an answer that did not come in time.
     fn overdue(&self, link: &Arc<Link>) -> Failure {
         let result = Err(Failure::overdue());
@@ -205,12 +213,12 @@ impl RedisStore {
     pub(crate) async fn release(
         &self,
         key: &LockKey,
-        token: &OwnerToken,
-        expire: Duration,
+        ended: &Ended,
         give_up: Moment,
     ) -> Result<Released, BackendError> {
-        let call = Call::release(&self.inner.scripts, key, token, expire);
+        let call = Call::release(&self.inner.scripts, key, ended);
         let Ran { value, repeated } = self.run(&call, give_up).await?;
+        self.note_refusal(&value);
         match read_released(&value) {
             Some(true) => Ok(Released::Released),
             // The first request, whose answer was lost, may have released it.
@@ -221,18 +229,12 @@ impl RedisStore {
     }
 
     /// Releases, and tries again until there is an answer or `until` has passed. For the driver.
-    pub(crate) async fn release_until(
-        &self,
-        key: &LockKey,
-        token: &OwnerToken,
-        expire: Duration,
-        until: Moment,
-    ) {
+    pub(crate) async fn release_until(&self, key: &LockKey, ended: &Ended, until: Moment) {
         let Inner { driver, attempt, .. } = &*self.inner;
         let mut failed = false;
         loop {
             let now = Moment::now();
-            match self.release(key, token, expire, now.after(*attempt)).await {
+            match self.release(key, ended, now.after(*attempt)).await {
                 Ok(released) => {
                     tracing::debug!(%key, ?released, "lock released in the background");
                     return;

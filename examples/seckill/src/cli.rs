@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use example_support::ServerUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::url::ServerUrl;
 
 const LONGEST_THINK: Duration = Duration::from_secs(60);
 

@@ -8,7 +8,7 @@ use std::future::Future;
 use crate::model::{Item, Order};
 
 mod local;
-pub(crate) mod mongo;
+mod mongo;
 
 pub use local::LocalInventory;
 pub use mongo::MongoInventory;
@@ -30,7 +30,7 @@ impl InventoryError {
     /// in any order.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Self::Database(error) => format!("MongoDB: {}", mongo::reason(error)),
+            Self::Database(error) => format!("MongoDB: {}", example_support::reason(error)),
             Self::UnknownItem(_) => "the item is not there".to_owned(),
         }
     }

@@ -15,13 +15,11 @@ pub mod processes;
 mod redis_stats;
 pub mod report;
 pub mod run;
-mod services;
 pub mod shop;
-mod signals;
-pub mod url;
 pub mod worker;
 
 use cache_lock::LockError;
+use example_support::{Signal, Unusable};
 
 use crate::inventory::InventoryError;
 use crate::shop::PurchaseError;
@@ -34,8 +32,8 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A server that was asked for cannot be used.
-    #[error("{0}")]
-    Unreachable(String),
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
     /// The lock manager could not be set up.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -59,10 +57,7 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
-    /// Ctrl-C.
-    #[error("interrupted")]
-    Interrupted,
-    /// SIGTERM.
-    #[error("terminated")]
-    Terminated,
+    /// Ctrl-C or SIGTERM.
+    #[error(transparent)]
+    Told(#[from] Signal),
 }

@@ -23,9 +23,7 @@ async fn main() -> ExitCode {
         Err(error) => {
             let _ = writeln!(io::stderr(), "seckill: {error}");
             ExitCode::from(match error {
-                // What shells report for a command that the signal has ended.
-                Error::Interrupted => 130,
-                Error::Terminated => 143,
+                Error::Told(signal) => signal.exit_code(),
                 _ => 2,
             })
         }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use example_support::ServerUrl;
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
-
-use crate::url::ServerUrl;
 
 /// What clients of `cache-lock` send besides opening connections, and how many commands it stands for.
 /// Locks are taken, passed on, extended and released by scripts. A process that has to wait listens

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use cache_lock::LockManager;
+use example_support::{Mongo, asked_to_end, locks_on, mongodb_at};
 use indicatif::{ProgressBar, ProgressStyle};
 use mongodb::bson::oid::ObjectId;
 use tokio::sync::mpsc;
@@ -13,14 +14,12 @@ use crate::Error;
 use crate::audit::Audit;
 use crate::buyers::{self, Answer, Crowd};
 use crate::cli::{Mode, Options};
-use crate::inventory::{Inventory, LocalInventory};
+use crate::inventory::{Inventory, LocalInventory, MongoInventory};
 use crate::model::Item;
 use crate::processes::{LockCounts, Process};
 use crate::redis_stats::RedisStats;
 use crate::report::{ModeReport, Report, Sale};
-use crate::services::{self, Mongo};
 use crate::shop::{self, Shop};
-use crate::signals;
 use crate::worker::{Job, Worker};
 
 /// Cleaning up behind a run that has failed waits no longer for the server.
@@ -42,18 +41,18 @@ impl Run {
     /// Connects to what the options name.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] within five seconds.
+    /// [`Error::Unusable`] within five seconds.
     pub async fn prepare(options: Options) -> Result<Self, Error> {
         let (locks, mongodb) = tokio::try_join!(
             async {
                 match &options.redis {
-                    Some(url) => services::locks_on(url).await,
+                    Some(url) => Ok::<_, Error>(locks_on(url).await?),
                     None => Ok(LockManager::in_memory()),
                 }
             },
             async {
                 match &options.mongodb {
-                    Some(url) => services::mongodb_at(url).await.map(Some),
+                    Some(url) => Ok(Some(mongodb_at(url).await?)),
                     None => Ok(None),
                 }
             },
@@ -84,7 +83,7 @@ impl Run {
         };
         let inventory = match (&self.options.mongodb, &self.mongodb) {
             (Some(url), Some(mongodb)) => {
-                format!("MongoDB {} at {url}, database {}", mongodb.version, self.database())
+                format!("MongoDB {} at {url}, database {}", mongodb.version(), self.database())
             }
             _ => "in the memory of this process; --mongodb URL for a database".to_owned(),
         };
@@ -106,7 +105,9 @@ impl Run {
     /// When a server fails so that nothing can be said about the sale, or on Ctrl-C or SIGTERM.
     pub async fn start(self) -> Result<Report, Error> {
         let report = match &self.mongodb {
-            Some(mongodb) => self.run_and_discard(mongodb.inventory(&self.database())).await,
+            Some(mongodb) => {
+                self.run_and_discard(MongoInventory::new(mongodb.database(&self.database()))).await
+            }
             None => self.run_and_discard(LocalInventory::default()).await,
         };
         self.locks.shutdown().await;
@@ -120,7 +121,7 @@ impl Run {
     async fn run_and_discard<I: Inventory>(&self, inventory: I) -> Result<Report, Error> {
         let report = tokio::select! {
             report = self.run_modes(&inventory) => report,
-            error = signals::asked_to_end() => Err(error),
+            signal = asked_to_end() => Err(signal.into()),
         };
         if !self.options.keep {
             let discarded = tokio::time::timeout(CLEAN_UP, inventory.discard()).await;

@@ -7,6 +7,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use example_support::{ServerUrl, locks_on, mongodb_at};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -15,10 +16,9 @@ use tokio::sync::mpsc;
 use crate::Error;
 use crate::buyers::{self, Answer, Crowd};
 use crate::cli::Step;
+use crate::inventory::MongoInventory;
 use crate::processes::LockCounts;
-use crate::services;
 use crate::shop::Shop;
-use crate::url::ServerUrl;
 
 /// What a worker is to do.
 #[derive(Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl Worker {
         worker.stdin.write_all(&line).await.map_err(Error::Worker)?;
         match worker.next().await? {
             Some(Message::Ready) => Ok(worker),
-            Some(Message::Failed(reason)) => Err(Error::Unreachable(reason)),
+            Some(Message::Failed(reason)) => Err(Error::Worker(std::io::Error::other(reason))),
             Some(Message::Answer(_) | Message::Served(_)) | None => {
                 Err(Error::Worker(std::io::Error::other("it ended before its buyers were in line")))
             }
@@ -125,8 +125,7 @@ pub async fn work() -> Result<(), Error> {
     let job = stdin.next_line().await.map_err(Error::Worker)?.unwrap_or_default();
     let job: Job = serde_json::from_str(&job)?;
 
-    let connected =
-        tokio::try_join!(services::locks_on(&job.redis), services::mongodb_at(&job.mongodb));
+    let connected = tokio::try_join!(locks_on(&job.redis), mongodb_at(&job.mongodb));
     let (locks, mongodb) = match connected {
         Ok((locks, mongodb)) => (locks, mongodb),
         Err(error) => return report(&Message::Failed(error.to_string())).await,
@@ -134,7 +133,7 @@ pub async fn work() -> Result<(), Error> {
     locks.install()?;
     let before = locks.stats();
     let shop = Shop {
-        inventory: mongodb.inventory(&job.database),
+        inventory: MongoInventory::new(mongodb.database(&job.database)),
         think: job.think,
         crash_after: job.crash_after,
     };

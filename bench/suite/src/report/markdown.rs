@@ -57,6 +57,11 @@ default, and nothing extends it. distributed-lock does not wait on a single serv
 fails when somebody holds the lock; elsewhere, the loop around it is the benchmark's.
 ";
 
+const MISSED: &str = "
+Where the time goes of what is not met is in \
+[architecture.md](architecture.md#what-a-lock-costs-that-nobody-else-wants).
+";
+
 pub(super) fn document(options: &Options, results: &[Results<'_>], targets: &[Target]) -> String {
     let mut text = INTRODUCTION.to_owned();
     let rounds = results.iter().map(|results| results.plan.rounds).max().unwrap_or_default();
@@ -69,7 +74,7 @@ pub(super) fn document(options: &Options, results: &[Results<'_>], targets: &[Ta
             .join(", ")
     );
     if !targets.is_empty() {
-        text += &format!("\n## Targets\n\n{}", markdown(&targets::table(targets)));
+        text += &format!("\n## Targets\n\n{}{MISSED}", markdown(&targets::table(targets)));
     }
     text += &format!("\n{METHOD}");
     for results in results {

@@ -8,7 +8,7 @@ use crate::{
     lease::attempt,
     owner::{OwnerToken, Owners},
     queue::waiter::Waiter,
-    store::{Fate, Question},
+    store::{Ended, Fate, Question},
 };
 
 /// Who was handed the lock, or asks for it, and is not polled for so long, or for a tenth of the
@@ -54,13 +54,6 @@ pub(crate) struct TakeOver {
     pub(crate) overdue: Moment,
     /// What is to be said then.
     pub(crate) fate: Fate,
-}
-
-/// A token that is over, and how long its lease was to last.
-#[derive(Clone, Debug)]
-pub(crate) struct Ended {
-    pub(crate) token: OwnerToken,
-    pub(crate) expire: Duration,
 }
 
 impl Scene<'_> {

@@ -30,12 +30,12 @@ pub(super) struct Asking {
     pub(super) instead_of: Option<OwnerToken>,
     pub(super) expire: Duration,
     pub(super) since: Moment,
-    /// When the lock was last free, if it is passed on.
-    pub(super) began: Option<Moment>,
     /// The token was on the waiting list when it was asked under.
     pub(super) listed: bool,
     /// A grant to the token was read, of which the answer may not know.
     pub(super) granted: bool,
+    /// The lock is passed on, or was granted to the token before it was asked under.
+    pub(super) handed: bool,
     /// Somebody else waits, of whom the answer may not know.
     pub(super) others: bool,
     /// The question before it failed with its connection.
@@ -81,7 +81,10 @@ pub(super) struct Tenure {
 pub(super) struct Ask {
     pub(super) token: OwnerToken,
     pub(super) instead_of: Option<OwnerToken>,
-    pub(super) began: Option<Moment>,
+    /// The lock is left free for a moment.
+    pub(super) aside: bool,
+    /// The lock was granted to the token.
+    pub(super) granted: bool,
     pub(super) listed: bool,
     pub(super) again: bool,
     pub(super) asker: Option<Arc<Waiter>>,
@@ -90,7 +93,15 @@ pub(super) struct Ask {
 impl Ask {
     /// Under a token that is known to the server.
     pub(super) fn again(token: OwnerToken) -> Self {
-        Self { token, instead_of: None, began: None, listed: true, again: false, asker: None }
+        Self {
+            token,
+            instead_of: None,
+            aside: false,
+            granted: false,
+            listed: true,
+            again: false,
+            asker: None,
+        }
     }
 
     /// Under a new token.

@@ -109,3 +109,27 @@ fn an_old_refusal_is_not_told_to_who_comes_later() {
     let told = place.give_up(&at(due), &second, &mut effects);
     assert!(told.is_none(), "it waits for the answer: {told:?}");
 }
+
+/// Whoever is on no list needs a moment in which the lock is free.
+#[test]
+fn a_turn_that_comes_soon_is_not_taken_at_once() {
+    let (key, owners) = (LockKey::from("key"), Arc::new(Owners::new()));
+    let scene = Scene {
+        key: &key,
+        manager: 1,
+        owners: &owners,
+        attempt: EXPIRE / 10,
+        told: true,
+        now: START,
+    };
+    let mut place = Place::new(1);
+    let mut effects = Effects::default();
+    place.join(&scene, &waiter(EXPIRE), &mut effects);
+    let token = effects.ask.take().expect("a question").token;
+    place.answered(&scene, &token, busy(true), &mut effects);
+
+    place.left_free(&scene, token, &mut effects);
+    assert!(effects.ask.is_none());
+    let pause = START.until(place.due(&scene).expect("a timer"));
+    assert!((2..5).contains(&pause.as_millis()), "{pause:?}");
+}

@@ -59,9 +59,9 @@ impl Place {
         let Phase::Holding(Hold { tenure, lease, .. }) = &mut self.phase else { return None };
         let others = tenure.cohort.others;
         tenure.cohort = match turn {
-            Turn::Next => Cohort::new(now, None, others),
-            Turn::Pass => Cohort::new(now.before(Duration::from_millis(100)), None, others),
-            Turn::Free => Cohort::new(now.before(Duration::from_millis(250)), None, false),
+            Turn::Next => Cohort::new(now, others, Moment::FAR),
+            Turn::Pass => Cohort::new(now.before(Duration::from_millis(100)), others, Moment::FAR),
+            Turn::Free => Cohort::new(now, others, now),
         };
         let front = self.waiters.front_mut().filter(|_| turn == Turn::Next)?;
         let left = now.until(lease.deadline().max(tenure.valid_until));

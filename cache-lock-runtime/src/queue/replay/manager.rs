@@ -188,12 +188,15 @@ impl Manager {
     }
 
     pub(super) fn pushed(&mut self, push: &Push) -> Result<(), String> {
-        let (Push::Grant { token, .. } | Push::Demand { token, .. }) = push else {
+        let (Push::Grant { token, .. } | Push::Demand { token, .. } | Push::Soon { token, .. }) =
+            push
+        else {
             return Err(format!("{push:?} came"));
         };
         let token = self.owners.read(token).ok_or("a push for another manager")?;
         self.at(self.now, |place, scene, effects| match push {
             Push::Grant { .. } => place.granted(scene, token, effects),
+            Push::Soon { .. } => place.left_free(scene, token, effects),
             _ => place.demanded(scene, token, effects),
         });
         Ok(())
@@ -209,7 +212,7 @@ impl Manager {
                 flight.sent_at.before(TICK - drift(*expire))
             }
             Asked::Extension(extension) => flight.sent_at.before(TICK - drift(extension.expire)),
-            Asked::Release { .. } => flight.sent_at,
+            Asked::Release(_) => flight.sent_at,
         };
         match (asked, asked.read(value, sent_at).ok_or("not an answer")?) {
             (Asked::Question { question, .. }, Answered::Reply(reply)) => {
@@ -223,9 +226,9 @@ impl Manager {
                 self.gone(&extension.token);
                 Ok(())
             }
-            (Asked::Release { token, .. }, Answered::Released(_)) => {
-                self.at(self.now, |place, _, _| place.released(token));
-                self.over.push(token.clone());
+            (Asked::Release(ended), Answered::Released(_)) => {
+                self.at(self.now, |place, _, _| place.released(&ended.token));
+                self.over.push(ended.token.clone());
                 Ok(())
             }
             (_, answer) => Err(format!("{asked:?} was answered by {answer:?}")),

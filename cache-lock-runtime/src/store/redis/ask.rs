@@ -1,6 +1,6 @@
 //! A question for a lock, with what becomes of it if its answer is not seen.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc};
 
 use tokio::runtime::Handle;
 
@@ -14,8 +14,7 @@ use super::{
 use crate::{
     clock::Moment,
     key::LockKey,
-    owner::OwnerToken,
-    store::{Failed, Fate, Question, Released, Reply},
+    store::{Ended, Failed, Fate, Question, Released, Reply},
 };
 
 impl RedisStore {
@@ -39,8 +38,11 @@ impl RedisStore {
         // Of a refused one it is known that it was not carried out.
         open.answered = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
         match answer {
-            Ok(value) => read_reply(&value, sent_at)
-                .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused }),
+            Ok(value) => {
+                self.note_refusal(&value);
+                read_reply(&value, sent_at)
+                    .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused })
+            }
             Err(failure) => {
                 let fate = match failure {
                     Failure::Refused(_) => Fate::Refused,
@@ -58,42 +60,36 @@ impl RedisStore {
     /// does not answer, another one is asked as well, which helps if the request was carried out
     /// already. If it is over, what was sent over it may still arrive, so the release is repeated;
     /// the end of the lease is the floor.
-    fn forget(&self, link: Arc<Link>, key: LockKey, token: OwnerToken, expire: Duration) {
+    fn forget(&self, link: Arc<Link>, key: LockKey, over: Ended) {
         let store = self.clone();
         self.inner.driver.spawn(async move {
             let attempt = store.inner.attempt;
             let until =
-                Moment::now().after(expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
-            let call = Call::release(&store.inner.scripts, &key, &token, expire);
+                Moment::now().after(over.expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
+            let call = Call::release(&store.inner.scripts, &key, &over);
             let mut behind = pin!(store.run_over(&link, &call, until));
             let soon = Moment::now().after(attempt);
             let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
                 Some(answer) => answer,
                 None => {
-                    store.release_until(&key, &token, expire, until).await;
+                    store.release_until(&key, &over, until).await;
                     behind.await
                 }
             };
             if answer.is_err() {
-                store.release_stray(&key, &token, expire, until).await;
+                store.release_stray(&key, &over, until).await;
             }
             tracing::debug!(%key, "unanswered request taken back");
         });
     }
 
     /// Releases what a request takes that may still be on its way, but for no longer than `until`.
-    async fn release_stray(
-        &self,
-        key: &LockKey,
-        token: &OwnerToken,
-        expire: Duration,
-        until: Moment,
-    ) {
+    async fn release_stray(&self, key: &LockKey, over: &Ended, until: Moment) {
         let Inner { driver, attempt, .. } = &*self.inner;
         let mut pause = RELEASE_PAUSE;
         while Moment::now() < until {
             let give_up = Moment::now().after(*attempt);
-            let released = self.release(key, token, expire, give_up).await;
+            let released = self.release(key, over, give_up).await;
             if matches!(released, Ok(Released::Released)) {
                 return;
             }
@@ -116,10 +112,11 @@ impl Drop for Unsent<'_> {
     fn drop(&mut self) {
         let Question { key, instead_of, expire, .. } = self.question;
         if let (false, Some(token)) = (self.settled, instead_of) {
-            let (store, key, token, expire) =
-                (self.store.clone(), key.clone(), token.clone(), *expire);
+            let over = Ended::new(token.clone(), *expire);
+            let (store, key, until) =
+                (self.store.clone(), key.clone(), Moment::now().after(*expire));
             self.store.inner.driver.spawn(async move {
-                store.release_until(&key, &token, expire, Moment::now().after(expire)).await;
+                store.release_until(&key, &over, until).await;
             });
         }
     }
@@ -147,7 +144,8 @@ impl Drop for Open<'_> {
             drop(self.store.overdue(&self.link));
         }
         for token in [Some(token), instead_of.as_ref()].into_iter().flatten() {
-            self.store.forget(Arc::clone(&self.link), key.clone(), token.clone(), *expire);
+            let over = Ended::new(token.clone(), *expire);
+            self.store.forget(Arc::clone(&self.link), key.clone(), over);
         }
     }
 }

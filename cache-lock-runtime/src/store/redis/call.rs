@@ -10,7 +10,7 @@ use crate::{
     fence::Numbers,
     key::LockKey,
     owner::OwnerToken,
-    store::{Extended, Extension, Question, Reply},
+    store::{Ended, Extended, Extension, Question, Reply},
 };
 
 /// How long a grant lasts that is not claimed: its manager may have been stopped.
@@ -31,14 +31,15 @@ impl<'a> Call<'a> {
 
     /// A question for a lock. `listed`: it waits if the lock is taken.
     pub(super) fn ask(scripts: &'a Scripts, question: &Question, listed: bool) -> Self {
-        let Question { key, token, instead_of, expire, block, wait: _, listed: on_list } = question;
+        let Question { key, token, instead_of, aside, expire, block, wait: _, listed: on_list } =
+            question;
         let (fence, waiting) = (key.fence_key(), key.waiting_key());
         let (token, lease, block) = (token.to_string(), milliseconds(*expire), block.to_string());
         let waits = if listed { "1" } else { "0" };
         let keys = [key.as_str(), &fence, &waiting];
         match instead_of {
             Some(old) => {
-                let (old, claim) = (old.to_string(), claim(*expire));
+                let (old, claim) = (old.to_string(), claim(*expire, *aside));
                 let arguments = [&*token, &lease, &block, waits, &old, &claim];
                 Self::new(&scripts.pass, &keys, &arguments)
             }
@@ -61,14 +62,29 @@ impl<'a> Call<'a> {
     }
 
     /// The end of a lease or a wait.
-    pub(super) fn release(
+    pub(super) fn release(scripts: &'a Scripts, key: &LockKey, ended: &Ended) -> Self {
+        let Ended { token, expire, aside } = ended;
+        let (waiting, token, claim) =
+            (key.waiting_key(), token.to_string(), claim(*expire, *aside));
+        Self::new(&scripts.release, &[key.as_str(), &waiting], &[&token, &claim])
+    }
+
+    /// The record of a value beside a lock.
+    pub(super) fn record(
         scripts: &'a Scripts,
         key: &LockKey,
         token: &OwnerToken,
-        expire: Duration,
+        text: &str,
+        lasts: Duration,
     ) -> Self {
-        let (waiting, token, claim) = (key.waiting_key(), token.to_string(), claim(expire));
-        Self::new(&scripts.release, &[key.as_str(), &waiting], &[&token, &claim])
+        let (result, token) = (key.result_key(), token.to_string());
+        let arguments = [&*token, &milliseconds(lasts), text];
+        Self::new(&scripts.record, &[key.as_str(), &result], &arguments)
+    }
+
+    /// The value recorded beside a lock, and how long it lasts.
+    pub(super) fn recorded(scripts: &'a Scripts, key: &LockKey) -> Self {
+        Self::new(&scripts.recorded, &[&key.result_key()], &[])
     }
 
     /// The call by hash, which a server that does not know the script refuses.
@@ -108,7 +124,9 @@ pub(super) fn read_reply(value: &Value, sent_at: Moment) -> Option<Reply> {
             let remaining = u64::try_from(*remaining).ok().map(Duration::from_millis);
             Some(Reply::Busy { remaining, ours: *ours == 1, listed: *listed == 1 })
         }
-        [Value::Int(2), Value::Int(listed)] => Some(Reply::Free { listed: *listed == 1 }),
+        [Value::Int(2), Value::Int(listed), Value::Int(_)] => {
+            Some(Reply::Free { listed: *listed == 1 })
+        }
         _ => None,
     }
 }
@@ -129,9 +147,22 @@ pub(super) fn read_extended(value: &Value, leases: usize) -> Option<Vec<Extended
 /// The answer to [`Call::release`]: whether the lock was the owner's.
 pub(super) fn read_released(value: &Value) -> Option<bool> {
     match value {
-        Value::Int(1) => Some(true),
+        Value::Int(1 | 2) => Some(true),
         Value::Int(0) => Some(false),
         _ => None,
+    }
+}
+
+/// Whether an answer to [`Call::ask`] or [`Call::release`] says that the user may not look who waits,
+/// or not tell them.
+pub(super) fn tells_of_refusal(value: &Value) -> bool {
+    match value {
+        Value::Int(2) => true,
+        Value::Array(reply) => matches!(
+            &reply[..],
+            [Value::Int(1), _, _, Value::Int(-1)] | [Value::Int(2), _, Value::Int(1)]
+        ),
+        _ => false,
     }
 }
 
@@ -145,7 +176,7 @@ fn milliseconds(time: Duration) -> String {
     time.as_nanos().div_ceil(1_000_000).to_string()
 }
 
-/// How long the claim of a grant lasts that the release of such a lease makes.
-fn claim(expire: Duration) -> String {
-    milliseconds(expire.min(CLAIM))
+/// How long the claim of a grant lasts that the end of such a lease makes. `aside`: it makes none.
+fn claim(expire: Duration, aside: bool) -> String {
+    milliseconds(if aside { Duration::ZERO } else { expire.min(CLAIM) })
 }

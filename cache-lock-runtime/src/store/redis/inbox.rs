@@ -1,12 +1,16 @@
 //! What the server tells a manager unasked, over the connection of the driver.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use redis::{PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
 use tokio::sync::mpsc;
 
 use crate::{
     key::LockKey,
+    owner::Owners,
     store::{Inbox, Push},
 };
 
@@ -15,7 +19,8 @@ pub(super) const NONE: u64 = 0;
 
 /// The sending end of a manager's inbox, and the channel by which others reach it.
 pub(super) struct Mailbox {
-    channel: String,
+    /// The manager. What its tokens begin with is the channel.
+    owners: Arc<Owners>,
     sender: mpsc::UnboundedSender<Push>,
     /// The connection over which somebody who publishes is heard, by its number.
     live: AtomicU64,
@@ -25,20 +30,33 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
-    /// `channel` is what the tokens of the manager begin with.
-    pub(super) fn new(channel: String) -> (Self, Inbox) {
+    pub(super) fn new(owners: Arc<Owners>) -> (Self, Inbox) {
         let (sender, inbox) = mpsc::unbounded_channel();
         let (live, connections) = (AtomicU64::new(NONE), AtomicU64::new(NONE));
-        (Self { channel, sender, live, connections, warned: AtomicBool::new(false) }, inbox)
+        (Self { owners, sender, live, connections, warned: AtomicBool::new(false) }, inbox)
     }
 
+    /// The manager is told of its turn.
     pub(super) fn is_live(&self) -> bool {
-        self.live.load(Ordering::Acquire) != NONE
+        self.live.load(Ordering::Acquire) != NONE && !self.owners.is_mute()
     }
 
     /// A number for another connection.
     pub(super) fn number(&self) -> u64 {
         self.connections.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Sees over a new connection whether the user may tell others.
+    pub(super) async fn look(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> Result<(), RedisError> {
+        let may_tell = publish(connection, &self.owners.channel()).await;
+        // A connection that breaks says nothing about rights.
+        if !matches!(&may_tell, Err(error) if error.is_unrecoverable_error()) {
+            self.owners.set_mute(may_tell.is_err());
+        }
+        may_tell
     }
 
     /// Listens on a connection. Without success waiting goes on by asking again, so it is no error.
@@ -48,17 +66,26 @@ impl Mailbox {
         connection: &mut MultiplexedConnection,
         server: &str,
     ) {
-        let opened = match connection.subscribe(&self.channel).await {
-            // Who may listen but not tell could not hand a lock on.
-            Ok(()) => publish(connection, &self.channel).await,
-            Err(error) => Err(error),
-        };
-        match opened {
+        let may_listen = connection.subscribe(self.owners.channel()).await;
+        // Who may listen but not tell could not hand a lock on.
+        let may_tell = self.look(connection).await;
+        match may_listen.and(may_tell) {
             Ok(()) => {
                 self.live.store(number, Ordering::Release);
                 self.send(Push::Missed);
             }
-            Err(error) => self.warn(server, &error),
+            Err(error) => {
+                self.warn(server, error.detail().unwrap_or(&error.to_string()));
+            }
+        }
+    }
+
+    /// An answer says that the user may not look who waits, or not tell them. It may have been
+    /// otherwise when the connection was opened, and of the lists nothing is known then.
+    pub(super) fn is_refused(&self, server: &str) {
+        if !self.owners.is_mute() {
+            self.owners.set_mute(true);
+            self.warn(server, "the user may not use the waiting lists");
         }
     }
 
@@ -71,9 +98,8 @@ impl Mailbox {
         }
     }
 
-    fn warn(&self, server: &str, error: &RedisError) {
+    fn warn(&self, server: &str, why: &str) {
         if !self.warned.swap(true, Ordering::Relaxed) {
-            let why = error.detail().map_or_else(|| error.to_string(), str::to_owned);
             tracing::warn!(
                 server,
                 why,
@@ -112,6 +138,7 @@ fn read(text: &str) -> Option<Push> {
     match what {
         "grant" => Some(Push::Grant { key, token }),
         "demand" => Some(Push::Demand { key, token }),
+        "soon" => Some(Push::Soon { key, token }),
         _ => None,
     }
 }

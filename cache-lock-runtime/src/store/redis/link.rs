@@ -144,6 +144,11 @@ impl Links {
         self.mailbox.is_live()
     }
 
+    /// An answer says that the user may not hand locks on.
+    pub(super) fn is_refused(&self) {
+        self.mailbox.is_refused(&self.server);
+    }
+
     /// Has the driver's connection opened, if it is not open: pushes come over it.
     pub(super) fn attend(self: &Arc<Self>) {
         if !self.are_heard()
@@ -243,9 +248,12 @@ impl Links {
             match client.get_multiplexed_async_connection_with_config(&config).await {
                 Ok(mut connection) => {
                     self.resp2.store(resp2, Ordering::Relaxed);
-                    // Before anybody asks over it: a grant may come before the answer.
+                    // Before anybody asks over it: a grant may come before the answer, and tokens
+                    // say whether they can be handed on.
                     if listens {
                         self.mailbox.open(number, &mut connection, &self.server).await;
+                    } else {
+                        drop(self.mailbox.look(&mut connection).await);
                     }
                     let (overdue, silent_since) = (AtomicU32::new(0), AtomicU64::new(0));
                     let link = Link { connection, runtime, number, overdue, silent_since };

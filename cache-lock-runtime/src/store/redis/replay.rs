@@ -10,7 +10,10 @@
 
 use std::{
     collections::HashMap,
-    sync::mpsc::{Receiver, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, channel},
+    },
     time::Duration,
 };
 
@@ -28,7 +31,7 @@ use crate::{
     fence::Numbers,
     key::LockKey,
     owner::{OwnerToken, Owners},
-    store::{Extended, Extension, Inbox, Push, Question, Reply},
+    store::{Ended, Extended, Extension, Inbox, Push, Question, Reply},
 };
 
 mod scripts;
@@ -53,10 +56,7 @@ pub(crate) enum Asked {
         heard: bool,
     },
     Extension(Extension),
-    Release {
-        token: OwnerToken,
-        expire: Duration,
-    },
+    Release(Ended),
 }
 
 /// What the server answers, as the store reads it.
@@ -105,7 +105,7 @@ struct Subscriber {
 
 impl Server {
     /// A server for so many managers. Without `push` it permits none.
-    pub(crate) fn start(managers: &[&Owners], push: bool) -> Self {
+    pub(crate) fn start(managers: &[Arc<Owners>], push: bool) -> Self {
         // A user that is not told otherwise has no right to any channel.
         let redis = RedisServer::builder().user("silent", "silent", "~* +@all").start();
         let url = if push { redis.url() } else { redis.url_of_user("silent") };
@@ -119,7 +119,7 @@ impl Server {
             let (sender, received) = channel();
             connection.set_push_sender(sender);
             let channel = owners.channel();
-            let (mailbox, pushes) = Mailbox::new(channel.clone());
+            let (mailbox, pushes) = Mailbox::new(Arc::clone(owners));
             let is_open = false;
             inboxes.push(Subscriber { connection, received, channel, mailbox, pushes, is_open });
         }
@@ -259,9 +259,7 @@ impl Server {
             Asked::Extension(extension) => {
                 Call::extend(&self.scripts, std::slice::from_ref(extension))
             }
-            Asked::Release { token, expire } => {
-                Call::release(&self.scripts, &self.key, token, *expire)
-            }
+            Asked::Release(ended) => Call::release(&self.scripts, &self.key, ended),
         }
     }
 
@@ -309,7 +307,7 @@ impl Server {
                 let waits = matches!(asked, Asked::Question { heard: true, .. });
                 remaining.is_some_and(|left| in_ticks(left) == u128::from(ttl))
                     && foreign != *ours
-                    && *listed == waits
+                    && *listed == (waits && !foreign)
             }
             (Answer::Free, Answered::Reply(Reply::Free { .. }))
             // Whether others wait is not told to who extends.
@@ -377,6 +375,7 @@ impl Server {
             == match push {
                 ModelPush::Grant(_) => Push::Grant { key, token },
                 ModelPush::Demand(_) => Push::Demand { key, token },
+                ModelPush::Soon(_) => Push::Soon { key, token },
             }
     }
 
@@ -419,7 +418,7 @@ impl Asked {
         match self {
             Self::Question { .. } => read_reply(value, sent_at).map(Answered::Reply),
             Self::Extension(_) => read_extended(value, 1)?.first().copied().map(Answered::Extended),
-            Self::Release { .. } => read_released(value).map(Answered::Released),
+            Self::Release(_) => read_released(value).map(Answered::Released),
         }
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Scripts {
     pub(super) pass: LuaScript,
     pub(super) extend: LuaScript,
     pub(super) release: LuaScript,
+    pub(super) record: LuaScript,
+    pub(super) recorded: LuaScript,
 }
 
 /// A script of several parts.
@@ -30,6 +32,8 @@ impl Scripts {
             pass: script!("tell", "grant", "waiting", "fence", "ask", "pass"),
             extend: script!("extend"),
             release: script!("tell", "grant", "release"),
+            record: script!("record"),
+            recorded: script!("recorded"),
         }
     }
 }

@@ -2,10 +2,8 @@
 
 use mongodb::bson::{Document, doc, to_bson};
 use mongodb::error::{ErrorKind, WriteFailure};
-use mongodb::options::{
-    DatabaseOptions, ReadPreference, ReturnDocument, SelectionCriteria, WriteConcern,
-};
-use mongodb::{Client, Collection, Database};
+use mongodb::options::ReturnDocument;
+use mongodb::{Collection, Database};
 
 use super::{Inventory, InventoryError, Result};
 use crate::model::{Item, Order};
@@ -21,17 +19,9 @@ pub struct MongoInventory {
 }
 
 impl MongoInventory {
-    /// The inventory in the database `name`.
+    /// The inventory in `database`, which must read from the primary and write to the majority.
     #[must_use]
-    pub fn new(client: &Client, name: &str) -> Self {
-        // A lock puts the holders in order, not the replicas: a holder that reads from a
-        // secondary, or whose write is rolled back, breaks what the lock promised. So this
-        // overrides what the URI says.
-        let options = DatabaseOptions::builder()
-            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
-            .write_concern(WriteConcern::majority())
-            .build();
-        let database = client.database_with_options(name, options);
+    pub fn new(database: Database) -> Self {
         let items = database.collection("items");
         let orders = database.collection("orders");
         Self { database, items, orders }
@@ -59,14 +49,6 @@ fn is_duplicate_key(error: &mongodb::error::Error) -> bool {
         error.kind.as_ref(),
         ErrorKind::Write(WriteFailure::WriteError(write)) if write.code == DUPLICATE_KEY
     )
-}
-
-/// The error in a few words.
-pub(crate) fn reason(error: &mongodb::error::Error) -> String {
-    match error.kind.as_ref() {
-        ErrorKind::ServerSelection { .. } => "no server could be reached".to_owned(),
-        kind => kind.to_string(),
-    }
 }
 
 impl Inventory for MongoInventory {

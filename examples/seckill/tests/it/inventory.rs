@@ -16,7 +16,7 @@ const ITEM: &str = "item";
 
 async fn mongodb() -> MongoInventory {
     let client = Client::with_uri_str(MongoServer::start().uri()).await.expect("it is reachable");
-    MongoInventory::new(&client, &format!("seckill_test_{}", ObjectId::new().to_hex()))
+    MongoInventory::new(client.database(&format!("seckill_test_{}", ObjectId::new().to_hex())))
 }
 
 async fn keeps_its_promises(inventory: impl Inventory) -> seckill::inventory::Result<()> {

@@ -1,7 +1,5 @@
 //! The scripts alone: the requests are the model's own.
 
-use std::sync::Arc;
-
 use lock_model::{Action, Config, Kinds, Request, Step, trace};
 
 use super::*;
@@ -23,8 +21,7 @@ fn the_scripts_do_what_the_model_does() {
         ..Config::default()
     };
     let owners: Vec<_> = (0..config.managers).map(|_| Arc::new(Owners::new())).collect();
-    let names: Vec<_> = owners.iter().map(|owners| &**owners).collect();
-    let mut server = Server::start(&names, true);
+    let mut server = Server::start(&owners, true);
     server.scale = 1000;
     let mut served = 0;
     for seed in 0..40 {
@@ -73,6 +70,7 @@ fn replay(
                     key: server.key.clone(),
                     token: real(token),
                     instead_of: None,
+                    aside: false,
                     expire: TICK * u32::from(expire),
                     block: many(block),
                     wait: true,
@@ -80,11 +78,12 @@ fn replay(
                 };
                 Asked::Question { question, heard: wait }
             }
-            Request::Pass { token, new, expire, block, wait } => {
+            Request::Pass { token, new, expire, block, wait, aside } => {
                 let question = Question {
                     key: server.key.clone(),
                     token: real(new),
                     instead_of: Some(real(token)),
+                    aside,
                     expire: TICK * u32::from(expire),
                     block: many(block),
                     wait: true,
@@ -97,8 +96,10 @@ fn replay(
                 token: real(token),
                 expire: TICK * u32::from(expire),
             }),
-            Request::Release { token } | Request::Forget { token } => {
-                Asked::Release { token: real(token), expire: TICK * u32::from(TIMES.expire) }
+            Request::Release { token, .. } | Request::Forget { token } => {
+                let aside = matches!(served.request, Request::Release { aside: true, .. });
+                let (token, expire) = (real(token), TICK * u32::from(TIMES.expire));
+                Asked::Release(Ended { token, expire, aside })
             }
         };
         let (value, pushes) = server.serve(&asked)?;

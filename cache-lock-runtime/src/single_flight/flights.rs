@@ -1,0 +1,247 @@
+//! The flights of a manager: who computes, who waits for that, and what came of it.
+//!
+//! Nobody is handed anything here. A seat that becomes free is taken by the first waiter that is
+//! polled, so one whose future is kept aside holds up nobody.
+
+use std::{
+    any::{Any, TypeId},
+    collections::{BTreeMap, HashMap},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use crate::{clock::Moment, driver::Driver, error::LockError, key::LockKey};
+
+/// What is shared: callers of another type fly apart, and so do those who take no lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Id {
+    pub(super) key: LockKey,
+    pub(super) value: TypeId,
+    pub(super) local: bool,
+}
+
+/// A value, or an error that is shared, of a type that its [`Id`] or its reader knows.
+pub(super) type Shared = Arc<dyn Any + Send + Sync>;
+
+/// What came of a flight.
+#[derive(Clone)]
+pub(super) enum Outcome {
+    Value(Shared),
+    Failure(Shared),
+}
+
+/// All flights of a manager.
+#[derive(Default)]
+pub(crate) struct Flights {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    by_id: HashMap<Id, Entry>,
+    /// The flights whose values are kept, by the ends of those. They are looked at whenever somebody
+    /// joins any flight.
+    kept: BTreeMap<(Moment, u64), Id>,
+    serial: u64,
+}
+
+struct Entry {
+    flight: Arc<Flight>,
+    callers: usize,
+    kept: Option<(Moment, u64)>,
+}
+
+#[derive(Default)]
+struct Flight {
+    led: AtomicBool,
+    outcome: OnceLock<Outcome>,
+    changed: Notify,
+    /// Why the last leader did not get the lock, if nobody has since.
+    trouble: Mutex<Option<LockError>>,
+}
+
+/// What a caller who has waited finds.
+pub(super) enum Turn<'a> {
+    /// The caller computes.
+    Lead(Seat<'a>),
+    /// Somebody else has.
+    Landed(Outcome),
+    /// The time is over. If it was the server's fault, that is said.
+    Late(Option<LockError>),
+}
+
+impl Flights {
+    /// Joins the flight of this id, or opens it.
+    pub(super) fn join(self: &Arc<Self>, id: Id) -> Caller {
+        let mut table = self.table();
+        let ended = table.take_ended(Moment::now());
+        let entry = table.by_id.entry(id.clone()).or_insert_with(|| Entry {
+            flight: Arc::default(),
+            callers: 0,
+            kept: None,
+        });
+        entry.callers += 1;
+        let flight = Arc::clone(&entry.flight);
+        // The values are users', and so is the code that drops them.
+        drop(table);
+        drop(ended);
+        Caller { flights: Arc::clone(self), flight, id }
+    }
+
+    /// The number of flights, those included whose values are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.table().by_id.len()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn take_ended(&mut self, now: Moment) -> Vec<Entry> {
+        let mut ended = Vec::new();
+        while self.kept.first_key_value().is_some_and(|((end, _), _)| *end <= now)
+            && let Some((_, id)) = self.kept.pop_first()
+        {
+            ended.extend(self.by_id.remove(&id));
+        }
+        ended
+    }
+
+    fn entry(&mut self, id: &Id, flight: &Arc<Flight>) -> Option<&mut Entry> {
+        self.by_id.get_mut(id).filter(|entry| Arc::ptr_eq(&entry.flight, flight))
+    }
+}
+
+/// A caller of a flight, from the question to the answer.
+pub(super) struct Caller {
+    flights: Arc<Flights>,
+    flight: Arc<Flight>,
+    id: Id,
+}
+
+impl Caller {
+    /// Waits for the outcome, or for the seat of who computes it, until `deadline`.
+    pub(super) async fn turn(&self, driver: &Driver, deadline: Moment) -> Turn<'_> {
+        let flight = &*self.flight;
+        loop {
+            let mut changed = pin!(flight.changed.notified());
+            // Registered before anything is looked at, so that no change falls in between.
+            changed.as_mut().enable();
+            if let Some(outcome) = flight.outcome.get() {
+                return Turn::Landed(outcome.clone());
+            }
+            // Who is late tries once, as who comes with no time to wait does.
+            if !flight.led.swap(true, Ordering::AcqRel) {
+                let seat = Seat { caller: self };
+                // It may have landed just now.
+                match flight.outcome.get() {
+                    Some(outcome) => return Turn::Landed(outcome.clone()),
+                    None => return Turn::Lead(seat),
+                }
+            }
+            if Moment::now() >= deadline {
+                return Turn::Late(flight.trouble().clone());
+            }
+            driver.within(deadline, changed).await;
+        }
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let mut table = self.flights.table();
+        let Some(entry) = table.entry(&self.id, &self.flight) else { return };
+        entry.callers -= 1;
+        let over = entry.callers == 0 && entry.kept.is_none();
+        let entry = if over { table.by_id.remove(&self.id) } else { None };
+        drop(table);
+        drop(entry);
+    }
+}
+
+/// The seat of the caller who computes. Dropped before the flight has landed, another one takes it.
+pub(super) struct Seat<'a> {
+    caller: &'a Caller,
+}
+
+impl Seat<'_> {
+    /// The lock is ours: from here on nobody waits for the server.
+    pub(super) fn begin(&self) {
+        *self.caller.flight.trouble() = None;
+    }
+
+    /// There was no lock to be had.
+    pub(super) fn trouble(&self, error: &LockError) {
+        *self.caller.flight.trouble() = (!error.is_contended()).then(|| error.clone());
+    }
+
+    /// Gives all who have asked by now the value. With `keep` those who ask within that time have it,
+    /// too; else they start afresh.
+    pub(super) fn land<T: Clone + Send + Sync + 'static>(
+        self,
+        value: T,
+        keep: Option<Duration>,
+    ) -> T {
+        let Caller { flights, flight, id } = self.caller;
+        let now = Moment::now();
+        let mut table = flights.table();
+        let alone = match (table.entry(id, flight).map(|entry| entry.callers), keep) {
+            (Some(_), Some(keep)) => {
+                table.serial += 1;
+                let slot = (now.after(keep), table.serial);
+                table.kept.insert(slot, id.clone());
+                if let Some(entry) = table.by_id.get_mut(id) {
+                    entry.kept = Some(slot);
+                }
+                false
+            }
+            (callers, _) => {
+                // What is removed is the flight of this seat, which holds no value yet.
+                if callers.is_some() {
+                    table.by_id.remove(id);
+                }
+                callers == Some(1)
+            }
+        };
+        drop(table);
+        if alone {
+            return value;
+        }
+        let value = Arc::new(value);
+        let _ = flight.outcome.set(Outcome::Value(Arc::clone(&value) as Shared));
+        drop(self);
+        T::clone(&value)
+    }
+
+    /// Gives all who have asked by now the error; who asks later starts afresh.
+    pub(super) fn crash(self, error: Shared) {
+        let Caller { flights, flight, id } = self.caller;
+        let mut table = flights.table();
+        if table.entry(id, flight).is_some() {
+            table.by_id.remove(id);
+        }
+        drop(table);
+        let _ = flight.outcome.set(Outcome::Failure(error));
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.caller.flight.led.store(false, Ordering::Release);
+        self.caller.flight.changed.notify_waiters();
+    }
+}
+
+impl Flight {
+    fn trouble(&self) -> MutexGuard<'_, Option<LockError>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,153 @@
+//! The caller who computes.
+
+use std::{future::poll_fn, pin::pin, sync::Arc};
+
+#[cfg(feature = "serde")]
+use super::record::Found;
+use super::{
+    error::SingleFlightError,
+    flights::{Id, Outcome, Seat},
+    options::{Failures, Plan, SingleFlight},
+    within,
+};
+use crate::{
+    acquire, clock::Moment, error::LockError, fence::FencingToken, guard::LockGuard, manager::Inner,
+};
+
+/// One call.
+pub(super) struct Call<'a, T, K, P> {
+    pub(super) manager: &'a Arc<Inner>,
+    pub(super) id: &'a Id,
+    pub(super) options: &'a SingleFlight<K, P>,
+    pub(super) plan: Plan<T>,
+    pub(super) started: Moment,
+    pub(super) deadline: Moment,
+    /// How long the lease of the lock lasts.
+    #[cfg(feature = "serde")]
+    pub(super) expire: std::time::Duration,
+}
+
+impl<T, K, P> Call<'_, T, K, P>
+where
+    T: Clone + Send + Sync + 'static,
+    K: Copy,
+{
+    /// What another caller's outcome is to this one; `None` if it is an error that is not shared.
+    pub(super) fn accept<E>(&self, outcome: &Outcome) -> Option<Result<T, SingleFlightError<E>>>
+    where
+        P: Failures<E>,
+    {
+        match outcome {
+            Outcome::Value(value) => value.downcast_ref::<T>().cloned().map(Ok),
+            Outcome::Failure(error) => {
+                P::shared(error).map(|error| Err(SingleFlightError::Compute(error)))
+            }
+        }
+    }
+
+    /// Computes, unless the value is recorded.
+    pub(super) async fn lead<E>(
+        &self,
+        seat: Seat<'_>,
+        compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
+    ) -> Result<T, SingleFlightError<E>>
+    where
+        P: Failures<E>,
+    {
+        if self.plan.local {
+            let mut computing = pin!(compute(None));
+            let computed = poll_fn(|context| {
+                within::poll_in(self.manager.id, self.id, computing.as_mut(), context)
+            });
+            return self.settle(seat, computed.await);
+        }
+        #[cfg(feature = "serde")]
+        if let Some(record) = &self.plan.record {
+            match self.find(record, &seat).await {
+                Ok(Some(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
+                Ok(Some(Found { value, is_stale: true })) => {
+                    let stale = seat.land(value, None);
+                    return Ok(self.refresh(record, stale, compute).await);
+                }
+                Ok(None) => {}
+                // Who waits for the lock asks again until the timeout, and looks once more.
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let guard = self.acquire(&seat).await?;
+        let outcome = self.lead_under(&guard, seat, compute).await;
+        guard.finish().await;
+        outcome
+    }
+
+    async fn acquire(&self, seat: &Seat<'_>) -> Result<LockGuard, LockError> {
+        let options = self.options.lock.timeout(Moment::now().until(self.deadline));
+        match acquire::acquire(self.manager, self.id.key.clone(), &options).await {
+            Ok(guard) => {
+                seat.begin();
+                Ok(guard)
+            }
+            Err(error) => {
+                seat.trouble(&error);
+                Err(self.since_the_start(error))
+            }
+        }
+    }
+
+    async fn lead_under<E>(
+        &self,
+        guard: &LockGuard,
+        seat: Seat<'_>,
+        compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
+    ) -> Result<T, SingleFlightError<E>>
+    where
+        P: Failures<E>,
+    {
+        // Whoever had the lock before may have recorded it.
+        #[cfg(feature = "serde")]
+        if let Some(record) = &self.plan.record
+            && let Some(Found { value, is_stale: false }) = self.find(record, &seat).await?
+        {
+            return Ok(seat.land(value, None));
+        }
+        let computed = {
+            let computing = pin!(compute(Some(guard.token())));
+            guard.hold(computing).await?
+        };
+        let value = self.settle(seat, computed)?;
+        #[cfg(feature = "serde")]
+        if let Some(record) = &self.plan.record {
+            record.write(self.manager, guard, &value).await;
+        }
+        Ok(value)
+    }
+
+    /// Tells the others what came of the computation.
+    fn settle<E>(&self, seat: Seat<'_>, computed: Result<T, E>) -> Result<T, SingleFlightError<E>>
+    where
+        P: Failures<E>,
+    {
+        match computed {
+            Ok(value) => Ok(seat.land(value, self.plan.keep)),
+            Err(error) => {
+                if let Some(shared) = P::share(&error) {
+                    seat.crash(shared);
+                }
+                Err(SingleFlightError::Compute(error))
+            }
+        }
+    }
+
+    /// The time that a caller has waited is that of the whole call.
+    pub(super) fn since_the_start(&self, error: LockError) -> LockError {
+        let waited = self.started.until(Moment::now());
+        match error {
+            LockError::Contended { key, no_expiry, .. } => {
+                LockError::Contended { key, waited, no_expiry }
+            }
+            LockError::Backend { key, source, .. } => LockError::Backend { key, waited, source },
+            other => other,
+        }
+    }
+}
