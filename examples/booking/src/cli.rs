@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use example_support::ServerUrl;
 
 use crate::server::Limits;
-use crate::server_url::ServerUrl;
 
 const ENVIRONMENT: &str = "\
 Environment:

@@ -25,6 +25,4 @@ pub mod replica;
 pub mod repository;
 pub mod run;
 pub mod server;
-pub mod server_url;
-pub mod signals;
 pub mod storm;

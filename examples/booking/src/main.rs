@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use booking::cli::{Command, Options};
-use booking::{run, storm};
+use booking::run::{self, Error};
+use booking::storm;
 use clap::Parser;
 use tracing::Level;
 
@@ -28,7 +29,7 @@ async fn main() -> ExitCode {
         Ok(false) => ExitCode::from(1),
         Err(error) => {
             let _ = writeln!(io::stderr(), "booking: {error}");
-            ExitCode::from(2)
+            ExitCode::from(if let Error::Told(signal) = error { signal.exit_code() } else { 2 })
         }
     }
 }

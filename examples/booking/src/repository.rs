@@ -17,7 +17,7 @@ use crate::domain::{Booking, Day, Email, Slot, SlotId, User, UserId};
 #[non_exhaustive]
 pub enum RepositoryError {
     /// MongoDB failed, or was not found. A write may have happened.
-    #[error("MongoDB: {0}")]
+    #[error("MongoDB: {}", example_support::reason(.0))]
     Mongo(#[from] mongodb::error::Error),
     /// MongoDB did not answer within 5 s. A write may have happened.
     #[error("MongoDB did not answer in time")]

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache_lock::{LockError, LockManager};
+use cache_lock::LockManager;
+use example_support::{ServerUrl, Signal, Unusable, asked_to_end, locks_on, mongodb_at};
 use tokio::net::TcpListener;
 
 use crate::app::{AppState, Settings, StartError};
@@ -14,8 +15,7 @@ use crate::cli::Options;
 use crate::domain::{Email, FieldError, Password, Role, User, UserId};
 use crate::limits::{Rate, Rates};
 use crate::repository::{LocalRepository, MongoRepository, Repository, RepositoryError};
-use crate::server_url::ServerUrl;
-use crate::{demo, server, signals};
+use crate::{demo, server};
 
 const SECRET: &str = "BOOKING_JWT_SECRET";
 const ORGANISER_PASSWORD: &str = "BOOKING_ORGANISER_PASSWORD";
@@ -35,22 +35,9 @@ pub enum Error {
     /// The secret can be guessed.
     #[error("{SECRET} is weak: {0}; take what `openssl rand -hex 32` prints")]
     WeakSecret(#[from] WeakSecret),
-    /// Redis cannot be used.
-    #[error("Redis at {url} cannot be used: {source}")]
-    Redis {
-        /// Without its password.
-        url: String,
-        /// Why not.
-        source: LockError,
-    },
-    /// MongoDB cannot be used.
-    #[error("MongoDB at {url} cannot be used: {source}")]
-    Mongo {
-        /// Without its password.
-        url: String,
-        /// Why not.
-        source: RepositoryError,
-    },
+    /// A server that was asked for cannot be used.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
     /// The repository failed.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
@@ -63,6 +50,9 @@ pub enum Error {
     /// It cannot listen, or speak.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// Ctrl-C or SIGTERM, where there was more to do.
+    #[error(transparent)]
+    Told(#[from] Signal),
 }
 
 /// Serves until it is told to end.
@@ -87,7 +77,10 @@ pub async fn serve(options: &Options) -> Result<(), Error> {
     if options.redis.is_none() || options.mongodb.is_none() {
         tracing::warn!("this is for one process: locks or data are in its memory");
     }
-    server::serve(listener, state, options.limits(), signals::asked_to_end()).await?;
+    let told = async {
+        asked_to_end().await;
+    };
+    server::serve(listener, state, options.limits(), told).await?;
     Ok(())
 }
 
@@ -122,9 +115,7 @@ pub(crate) async fn connect(
     options: &Options,
 ) -> Result<(Arc<dyn Repository>, LockManager), Error> {
     let locks = match &options.redis {
-        Some(url) => LockManager::connect(url.secret())
-            .await
-            .map_err(|source| Error::Redis { url: url.to_string(), source })?,
+        Some(url) => locks_on(url).await?,
         None => LockManager::in_memory(),
     };
     let repository: Arc<dyn Repository> = match &options.mongodb {
@@ -135,9 +126,7 @@ pub(crate) async fn connect(
 }
 
 pub(crate) async fn mongodb(url: &ServerUrl, database: &str) -> Result<MongoRepository, Error> {
-    MongoRepository::connect(url.secret(), database)
-        .await
-        .map_err(|source| Error::Mongo { url: url.to_string(), source })
+    Ok(MongoRepository::open(mongodb_at(url).await?.database(database)).await?)
 }
 
 fn secret(dev: bool) -> Result<Secret, Error> {

@@ -13,6 +13,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use example_support::asked_to_end;
 use hyper::Method;
 use serde_json::json;
 use time::OffsetDateTime;
@@ -52,7 +53,11 @@ pub async fn run(options: &Options, storm: &StormOptions) -> Result<Report, Erro
         Some(url) => Some(run::mongodb(url, &database).await?),
         None => None,
     };
-    let outcome = blow(options, storm, &database, repository.as_ref()).await;
+    // Replicas that are left in the middle are killed.
+    let outcome = tokio::select! {
+        outcome = blow(options, storm, &database, repository.as_ref()) => outcome,
+        signal = asked_to_end() => Err(signal.into()),
+    };
     if let Some(repository) = &repository {
         repository.discard().await?;
     }

@@ -3,11 +3,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mongodb::bson::{DateTime, Document, doc};
 use mongodb::error::{ErrorKind, WriteFailure};
-use mongodb::options::{
-    ClientOptions, DatabaseOptions, IndexOptions, ReadPreference, ReturnDocument,
-    SelectionCriteria, WriteConcern,
-};
-use mongodb::{Client, Collection, Database, IndexModel};
+use mongodb::options::{IndexOptions, ReturnDocument};
+use mongodb::{Collection, Database, IndexModel};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -17,10 +14,8 @@ use crate::domain::{Booking, Day, Email, Role, Slot, SlotId, Title, User, UserId
 
 const DUPLICATE_KEY: i32 = 11000;
 
-/// A server that has not been found by now is not waited for: whoever asked gets a 503.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Nor is one that does not answer: the driver itself would wait for ever.
+/// A server that is not found by now, or does not answer, is not waited for: whoever asked gets a 503.
+/// The driver itself would wait for half a minute, or for ever.
 const LONGEST_OPERATION: Duration = Duration::from_secs(5);
 
 /// Users and slots in MongoDB.
@@ -63,23 +58,12 @@ struct BookingDocument {
 }
 
 impl MongoRepository {
-    /// Connects, and makes the indexes that the queries and the uniqueness of addresses rest on.
+    /// The collections of a [`Mongo`](example_support::Mongo)'s database, with the indexes that the
+    /// queries and the uniqueness of addresses rest on.
     ///
     /// # Errors
-    /// When the server is not found within 3 s, or refuses.
-    pub async fn connect(url: &str, database: &str) -> Result<Self> {
-        let mut options = ClientOptions::parse(url).await?;
-        options.server_selection_timeout = Some(PATIENCE);
-        options.connect_timeout = Some(PATIENCE);
-        let client = Client::with_options(options)?;
-        // A lock puts the holders in order, not the replicas: a holder that reads from a
-        // secondary, or whose write is rolled back, breaks what the lock promised. So this
-        // overrides what the URI says.
-        let options = DatabaseOptions::builder()
-            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
-            .write_concern(WriteConcern::majority())
-            .build();
-        let database = client.database_with_options(database, options);
+    /// Those of the server.
+    pub async fn open(database: Database) -> Result<Self> {
         let users = database.collection("users");
         let slots = database.collection("slots");
         let repository = Self { database, users, slots };

@@ -4,10 +4,10 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use booking::domain::{Email, Role};
-use booking::repository::{MongoRepository, Repository};
+use booking::repository::Repository;
 use test_support::MongoServer;
 
-use crate::service::{SECRET, database};
+use crate::service::{SECRET, database, repository};
 
 /// Runs `booking` with these variables and no servers; it must end by itself.
 fn booking(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -83,7 +83,7 @@ async fn an_organiser_is_made_by_whoever_has_the_database() {
     assert!(output.status.success(), "{output:?}");
     assert!(refusal(&create("correct horse battery")).contains("already"));
 
-    let repository = MongoRepository::connect(uri, &database).await.expect("it connects");
+    let repository = repository(&database).await;
     let email = Email::parse("olga@example.org").expect("it is an address");
     let olga = repository.user_by_email(&email).await.expect("it reads").expect("she is there");
     assert_eq!(olga.role, Role::Organiser);

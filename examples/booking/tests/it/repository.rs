@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use booking::domain::{Booking, Day, Email, NewSlot, Role, Slot, SlotId, Title, User, UserId};
-use booking::repository::{LocalRepository, MongoRepository, Repository, SlotQuery};
-use test_support::MongoServer;
+use booking::repository::{LocalRepository, Repository, SlotQuery};
 use time::{Duration, OffsetDateTime};
 
-use crate::service::database;
+use crate::service::{database, repository};
 
 /// Runs a test on each.
 async fn on_both(test: impl AsyncFn(Arc<dyn Repository>)) {
     test(Arc::new(LocalRepository::new())).await;
-    let mongo = MongoRepository::connect(MongoServer::start().uri(), &database()).await;
-    let mongo = mongo.expect("it connects");
+    let mongo = repository(&database()).await;
     test(Arc::new(mongo.clone())).await;
     mongo.discard().await.expect("it goes");
 }

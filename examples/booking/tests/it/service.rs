@@ -8,6 +8,8 @@ use booking::auth::{Secret, Tokens};
 use booking::client::{Answer, Client};
 use booking::domain::{Role, UserId};
 use booking::replica::Replica;
+use booking::repository::MongoRepository;
+use example_support::mongodb_at;
 use hyper::Method;
 use serde_json::{Value, json};
 use test_support::{MongoServer, RedisServer};
@@ -135,11 +137,16 @@ pub(crate) fn database() -> String {
     format!("booking_test_{}", uuid::Uuid::new_v4().simple())
 }
 
+/// What the services on this database have.
+pub(crate) async fn repository(database: &str) -> MongoRepository {
+    let url = MongoServer::start().uri().to_owned().into();
+    let mongodb = mongodb_at(&url).await.expect("it is reachable");
+    MongoRepository::open(mongodb.database(database)).await.expect("it answers")
+}
+
 /// Removes a database.
 pub(crate) async fn discard(database: &str) {
-    let repository =
-        booking::repository::MongoRepository::connect(MongoServer::start().uri(), database);
-    repository.await.expect("it connects").discard().await.expect("it goes");
+    repository(database).await.discard().await.expect("it goes");
 }
 
 /// What is in Redis besides fences, which stay for a day.
