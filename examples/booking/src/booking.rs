@@ -1,9 +1,9 @@
 //! Booking a slot: the critical section that all of this is about.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cache_lock::{FencingToken, LockError, LockManager, cache_lock};
+use cache_lock::{BackendErrorKind, FencingToken, LockError, LockManager, cache_lock};
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 
@@ -100,7 +100,7 @@ impl Bookings {
     pub async fn book(&self, slot: SlotId, user: UserId) -> Result<Booked, ApiError> {
         let place = tokio::time::timeout(LONGEST_QUEUE, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
-            self.metrics.booking(Outcome::Failed);
+            self.metrics.booking(Outcome::Overloaded);
             return Err(ApiError::Unavailable);
         };
         let outcome = book_as_user(self, user, slot).await;
@@ -110,6 +110,11 @@ impl Bookings {
             Err(BookingError::Conflict(Conflict::AlreadyBooked)) => Outcome::TakenByOther,
             Err(BookingError::Conflict(_) | BookingError::NotFound) => Outcome::Refused,
             Err(BookingError::Lock(error)) if error.is_contended() => Outcome::Locked,
+            Err(BookingError::Lock(LockError::Backend { source, .. }))
+                if source.kind() == BackendErrorKind::Stalled =>
+            {
+                Outcome::Overloaded
+            }
             Err(BookingError::Refused(_) | BookingError::Busy) => Outcome::Locked,
             Err(_) => Outcome::Failed,
         });
@@ -210,7 +215,7 @@ async fn book_as_user(
     user: UserId,
     slot: SlotId,
 ) -> Result<Booked, BookingError> {
-    book_slot(bookings, slot, user, Instant::now()).await
+    book_slot(bookings, slot, user).await
 }
 
 /// Contention for this lock is not about the slot, and the user is to be told so.
@@ -218,7 +223,7 @@ fn without_users_lock(error: LockError) -> Result<Booked, BookingError> {
     Err(if error.is_contended() { BookingError::Busy } else { error.into() })
 }
 
-/// One booking of a slot at a time, in the whole fleet. `asked` is when it began to wait.
+/// One booking of a slot at a time, in the whole fleet.
 #[cache_lock(
     prefix = "booking:slot",
     key = "{slot}",
@@ -231,9 +236,8 @@ async fn book_slot(
     bookings: &Bookings,
     slot: SlotId,
     user: UserId,
-    asked: Instant,
 ) -> Result<Booked, BookingError> {
-    bookings.metrics.lock_wait(asked.elapsed());
+    bookings.metrics.lock_wait(lock.waited());
     bookings.book_under_fence(slot, user, lock.token()).await
 }
 

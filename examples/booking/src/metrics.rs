@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use cache_lock::LockManager;
+use cache_lock::{LockManager, LockStats};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text::encode};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -60,7 +60,10 @@ pub enum Outcome {
     Refused,
     /// 423.
     Locked,
-    /// 503.
+    /// 503, since this replica has more to do than it can: another one helps, and looking at the
+    /// servers does not.
+    Overloaded,
+    /// Any other 503.
     Failed,
     /// A booking was given back.
     Cancelled,
@@ -126,11 +129,16 @@ impl Metrics {
     /// None: it writes to memory.
     pub fn text(&self, locks: &LockManager) -> Result<String, fmt::Error> {
         let mut now = Registry::with_prefix("booking");
-        let stats = locks.stats();
-        let acquired = ConstCounter::new(stats.acquired);
-        now.register("locks_acquired", "Locks acquired", acquired);
-        let handed_over = ConstCounter::new(stats.handed_over);
-        now.register("locks_handed_over", "Locks had from the same process", handed_over);
+        let LockStats { acquired, contended, failed, lost, handed_over, .. } = locks.stats();
+        for (name, help, count) in [
+            ("locks_acquired", "Locks acquired", acquired),
+            ("locks_contended", "Callers who gave up since somebody else had the lock", contended),
+            ("locks_failed", "Callers who got no lock since the server could not be asked", failed),
+            ("locks_lost", "Leases that ended before their holders were done", lost),
+            ("locks_handed_over", "Locks had from the same process", handed_over),
+        ] {
+            now.register(name, help, ConstCounter::new(count));
+        }
         let mut text = String::new();
         prometheus_client::encoding::text::encode_registry(&mut text, &self.registry)?;
         encode(&mut text, &now)?;

@@ -3,7 +3,6 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
-use cache_lock::{LockError, LockOptions};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -40,7 +39,7 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>
     if state.ended.is_cancelled() {
         return Err(ApiError::Unavailable);
     }
-    let both = async { tokio::join!(locks_answer(&state), state.repository.ping()) };
+    let both = async { tokio::join!(state.locks.ping(), state.repository.ping()) };
     let Ok((locks, database)) = tokio::time::timeout(PATIENCE, both).await else {
         tracing::warn!("not ready: no answer within {PATIENCE:?}");
         return Err(ApiError::Unavailable);
@@ -51,15 +50,6 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>
     })?;
     database?;
     Ok(Json(Health { status: "ready" }))
-}
-
-/// Takes a lock and gives it back. That another replica has it is an answer, too.
-async fn locks_answer(state: &AppState) -> Result<(), LockError> {
-    let options = LockOptions::new().expire(Duration::from_secs(1)).renew(false);
-    if let Some(guard) = state.locks.try_acquire("booking:ready", &options).await? {
-        guard.release().await?;
-    }
-    Ok(())
 }
 
 /// The service's numbers, in the text format of OpenMetrics.
