@@ -82,6 +82,10 @@ pub struct Options {
     #[arg(long)]
     pub no_access_log: bool,
 
+    /// Ends when standard input does, since whoever started it is gone then.
+    #[arg(long, hide = true)]
+    pub end_with_stdin: bool,
+
     /// What to do, other than to serve.
     #[command(subcommand)]
     pub command: Option<Command>,

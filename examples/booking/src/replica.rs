@@ -7,13 +7,15 @@ use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// A running `booking`. Dropped, it is killed.
+/// A running `booking`. Dropped, it is killed; and if this process is killed, it ends.
 #[derive(Debug)]
 pub struct Replica {
     process: Child,
     address: SocketAddr,
+    /// Ends when this process does, however that is.
+    _input: Option<ChildStdin>,
     /// What follows the line that says where it listens; to be kept open.
     _output: Lines<BufReader<ChildStdout>>,
 }
@@ -31,21 +33,22 @@ impl Replica {
         stderr: Stdio,
     ) -> io::Result<Self> {
         let mut process = Command::new(program)
-            .args(["--listen", "127.0.0.1:0"])
+            .args(["--listen", "127.0.0.1:0", "--end-with-stdin"])
             .args(arguments)
             .envs(variables)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
             .kill_on_drop(true)
             .spawn()?;
+        let input = process.stdin.take();
         let stdout = process.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut output = BufReader::new(stdout).lines();
         let line = output.next_line().await?.unwrap_or_default();
         let address = line.rsplit_once("http://").and_then(|(_, address)| address.parse().ok());
         let address = address
             .ok_or_else(|| io::Error::other("a replica ended before it listened".to_owned()))?;
-        Ok(Self { process, address, _output: output })
+        Ok(Self { process, address, _input: input, _output: output })
     }
 
     /// Where it listens.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use cache_lock::LockManager;
 use example_support::{ServerUrl, Signal, Unusable, asked_to_end, locks_on, mongodb_at};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use crate::app::{AppState, Settings, StartError};
 use crate::auth::{HashError, Passwords, Secret, WeakSecret};
@@ -77,11 +78,25 @@ pub async fn serve(options: &Options) -> Result<(), Error> {
     if options.redis.is_none() || options.mongodb.is_none() {
         tracing::warn!("this is for one process: locks or data are in its memory");
     }
-    let told = async {
-        asked_to_end().await;
+    let end = async {
+        tokio::select! {
+            _ = asked_to_end() => {}
+            () = stdin_ended(), if options.end_with_stdin => {}
+        }
     };
-    server::serve(listener, state, options.limits(), told).await?;
+    server::serve(listener, state, options.limits(), end).await?;
     Ok(())
+}
+
+/// Waits until standard input ends, as a pipe does when whoever holds its other end is gone.
+async fn stdin_ended() {
+    let (end, ended) = oneshot::channel::<()>();
+    // A thread of its own, not the runtime's: that would wait for the end of the input before it ends.
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        drop(end);
+    });
+    let _ = ended.await;
 }
 
 /// Opens an account that may create slots.

@@ -1,6 +1,9 @@
 //! Two replicas, many clients, few slots.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use test_support::{MongoServer, RedisServer};
 
@@ -44,4 +47,26 @@ fn one_replica_needs_no_servers_and_two_do() {
     let two = storm("2");
     assert_eq!(two.status.code(), Some(2), "{two:?}");
     assert!(String::from_utf8_lossy(&two.stderr).contains("--mongodb"), "{two:?}");
+}
+
+#[test]
+fn a_replica_whose_starter_is_killed_ends() {
+    let mut storm = Command::new(env!("CARGO_BIN_EXE_booking"))
+        .args(["storm", "--replicas", "1", "--clients", "4", "--slots", "1", "--seconds", "600"])
+        .env_remove("REDIS_URL")
+        .env_remove("MONGODB_URI")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // The replica writes there, too.
+    let mut stderr = BufReader::new(storm.stderr.take().expect("it is a pipe"));
+    let mut warning = String::new();
+    stderr.read_line(&mut warning).expect("it is text");
+    storm.kill().expect("it is our child");
+    storm.wait().expect("it is our child");
+    assert!(warning.contains("this is for one process"), "the replica listens: {warning}");
+    let (ended, end) = mpsc::channel();
+    std::thread::spawn(move || ended.send(stderr.read_to_string(&mut String::new()).is_ok()));
+    assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true), "the replica is still there");
 }

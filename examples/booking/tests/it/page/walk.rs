@@ -208,9 +208,11 @@ async fn a_page_finds_the_service_again() {
         browser.wait_for(&says("The connection is lost")).await;
         looks::check(&browser, "lost").await;
         let _again = tokio::process::Command::new(env!("CARGO_BIN_EXE_booking"))
-            .args(["--dev", "--listen", &service.replica.address().to_string()])
+            .args(["--dev", "--end-with-stdin", "--listen"])
+            .arg(service.replica.address().to_string())
             .env_remove("REDIS_URL")
             .env_remove("MONGODB_URI")
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .kill_on_drop(true)
