@@ -14,6 +14,11 @@ use crate::service::{Service, database, discard, locks_in, problem, token};
 /// How many bookings have begun their critical section.
 const SECTIONS: &str = "booking_lock_wait_seconds_count";
 
+/// How many bookings ended so.
+fn bookings(outcome: &str) -> String {
+    format!("booking_bookings_total{{outcome=\"{outcome}\"}}")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_is_booked_by_one_and_given_back_by_the_same() {
     let service = Service::embedded(&[]).await;
@@ -95,9 +100,25 @@ async fn whoever_comes_while_another_is_booking_is_told_to_come_again() {
     });
     assert_eq!(booked.status, 201, "{booked:?}");
     assert_eq!(other.book(&slot, &bob).await.status, 409);
-    assert_eq!(other.metric("booking_bookings_total{outcome=\"Locked\"}").await, 1.0);
+    assert_eq!(other.metric(&bookings("Locked")).await, 1.0);
+    assert_eq!(other.metric("booking_locks_contended_total").await, 1.0);
     assert_eq!(locks_in(&redis), [""; 0]);
     discard(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_more_than_a_replica_works_on_at_once_is_refused_and_counted_apart() {
+    let service = Arc::new(Service::embedded(&["--dev", "--think-ms", "60000"]).await);
+    let mut under_way = JoinSet::new();
+    for _ in 0..128 {
+        let (service, slot) = (service.clone(), service.slot(24).await);
+        under_way.spawn(async move { service.book(&slot, &token(Role::Guest)).await });
+    }
+    service.wait_for_metric(SECTIONS, 128.0).await;
+    let refused = service.book(&service.slot(24).await, &token(Role::Guest)).await;
+    assert_eq!(problem(&refused, 503)["type"], "/docs#unavailable");
+    assert_eq!(service.metric(&bookings("Overloaded")).await, 1.0);
+    assert_eq!(service.metric(&bookings("Failed")).await, 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,9 +134,11 @@ async fn a_booking_whose_lock_is_lost_has_an_open_outcome_and_can_be_repeated() 
     });
     assert_eq!(problem(&lost, 503)["type"], "/docs#outcome-open");
     assert!(lost.header("retry-after").is_some());
+    assert_eq!(service.metric("booking_locks_lost_total").await, 1.0);
     let slots = service.get("/me/bookings", Some(&ann)).await.json();
     assert_eq!(slots["slots"].as_array().map(Vec::len), Some(0), "it was dropped where it stood");
-    assert_eq!(service.book(&slot, &ann).await.status, 201);
+    let other = Service::served(&redis.url(), &database, &[]).await;
+    assert_eq!(other.book(&slot, &ann).await.status, 201);
     discard(&database).await;
 }
 
@@ -126,9 +149,13 @@ async fn without_locks_nothing_is_booked_and_nothing_is_ready() {
     let service = Service::served(&redis.url(), &database, &[]).await;
     let ann = token(Role::Guest);
     let slot = service.slot(24).await;
+    assert_eq!(service.get("/readyz", None).await.status, 200);
+    assert_eq!(redis.cli(&["KEYS", "*"]), "", "to ask leaves nothing");
     redis.kill();
     let refused = service.book(&slot, &ann).await;
     assert_eq!(problem(&refused, 503)["type"], "/docs#unavailable");
+    assert_eq!(service.metric("booking_locks_failed_total").await, 1.0);
+    assert_eq!(service.metric(&bookings("Failed")).await, 1.0);
     assert!(refused.header("retry-after").is_some());
     problem(&service.get("/readyz", None).await, 503);
     assert_eq!(service.get("/healthz", None).await.status, 200);
@@ -165,10 +192,14 @@ async fn a_database_that_is_silent_or_gone_is_a_503_within_bounds() {
         } else {
             proxy.refuse()
         }
-        let refused = service.book(&slot, &ann).await;
-        problem(&refused, 503);
-        problem(&service.get("/slots", None).await, 503);
-        problem(&service.get("/readyz", None).await, 503);
+        let (booking, list, ready) = tokio::join!(
+            service.book(&slot, &ann),
+            service.get("/slots", None),
+            service.get("/readyz", None)
+        );
+        for refused in [booking, list, ready] {
+            problem(&refused, 503);
+        }
         assert_eq!(service.get("/healthz", None).await.status, 200);
     }
     proxy.pass();

@@ -93,7 +93,7 @@ async fn ten_thousand_idle_connections_keep_nobody_out() {
 async fn whoever_finds_no_place_is_served_when_there_is_one() {
     let service = Service::embedded(&["--connections", "4", "--head-seconds", "1"]).await;
     let mut idle = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..8 {
         idle.push(dial(&service).await);
     }
     // The idle ones are given up, four at a time.
