@@ -17,6 +17,9 @@ has openssl || packages+=(openssl)
 # redis-py, whose lock has to exclude ours; Debian's is seen by Debian's interpreter alone.
 python3 -c 'import redis' 2>/dev/null || /usr/bin/python3 -c 'import redis' 2>/dev/null ||
     packages+=(python3-redis)
+# A browser, its driver and a font, for the page of examples/booking.
+has chromium || has google-chrome || packages+=(chromium fonts-dejavu-core)
+has chromedriver || packages+=(chromium-driver)
 # What runs the MongoDB stand-in.
 if [ -z "${MONGODB_URI:-}" ] && ! has mongod; then
     has javac || packages+=(default-jdk-headless)

@@ -66,6 +66,10 @@ served_single_flight() {
     scripts/with-services.sh cargo run --quiet -p single-flight -- --kill
 }
 served_seckill() { scripts/with-services.sh cargo run --quiet --release -p seckill -- "$@"; }
+embedded_storm() {
+    env -u REDIS_URL -u MONGODB_URI cargo run --quiet -p booking -- storm --replicas 1 --slots 50
+}
+served_storm() { scripts/with-services.sh cargo run --quiet -p booking -- storm; }
 embedded_hostel() { env -u REDIS_URL -u MONGODB_URI cargo run --release -p hostel -- "$@"; }
 served_hostel() { scripts/with-services.sh cargo run --quiet --release -p hostel -- "$@"; }
 
@@ -91,6 +95,8 @@ step "Seckill inside one process" embedded_seckill
 step "Seckill with Redis and MongoDB" served_seckill --mode all
 step "Seckill with four processes" served_seckill --mode all --processes 4
 step "Seckill with a holder that outlives its lease" served_seckill --mode fenced --stall
+step "Booking: a storm inside one process" embedded_storm
+step "Booking: a storm on two replicas" served_storm
 step "Single flight inside one process" embedded_single_flight
 step "Single flight with four processes" served_single_flight
 step "Hostel inside one process" embedded_hostel --chaos 0.2 --runs 10
