@@ -12,7 +12,6 @@ pub mod latency;
 pub mod model;
 pub mod plot;
 pub mod processes;
-mod redis_stats;
 pub mod report;
 pub mod run;
 pub mod shop;

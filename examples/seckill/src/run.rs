@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use cache_lock::LockManager;
-use example_support::{Mongo, asked_to_end, locks_on, mongodb_at};
+use example_support::{Mongo, RedisStats, SENT_FOR_LOCKS, asked_to_end, locks_on, mongodb_at};
 use indicatif::{ProgressBar, ProgressStyle};
 use mongodb::bson::oid::ObjectId;
 use tokio::sync::mpsc;
@@ -17,7 +17,6 @@ use crate::cli::{Mode, Options};
 use crate::inventory::{Inventory, LocalInventory, MongoInventory};
 use crate::model::Item;
 use crate::processes::{LockCounts, Process};
-use crate::redis_stats::RedisStats;
 use crate::report::{ModeReport, Report, Sale};
 use crate::shop::{self, Shop};
 use crate::worker::{Job, Worker};
@@ -58,7 +57,7 @@ impl Run {
             },
         )?;
         let redis = match &options.redis {
-            Some(url) => RedisStats::connect(url).await,
+            Some(url) => RedisStats::connect(url, SENT_FOR_LOCKS).await,
             None => None,
         };
         let redis_version = match &redis {
@@ -174,7 +173,7 @@ impl Run {
     }
 
     async fn redis_commands(&self) -> Option<u64> {
-        self.redis.as_ref()?.commands().await
+        self.redis.as_ref()?.count().await
     }
 
     /// Lets all buyers in at once.

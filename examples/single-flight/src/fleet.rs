@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cache_lock::{LockManager, MemoryStore};
-use example_support::{ServerUrl, asked_to_end, locks_on, mongodb_at};
+use example_support::{RedisStats, SCRIPTS, ServerUrl, asked_to_end, locks_on, mongodb_at};
 use mongodb::bson::oid::ObjectId;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -11,7 +11,6 @@ use tokio::task::JoinSet;
 use crate::Error;
 use crate::cli::Options;
 use crate::database::{Database, LocalDatabase, MongoDatabase};
-use crate::redis_stats::RedisStats;
 use crate::report::Report;
 use crate::startup::{Faults, Process};
 use crate::tasks::{self, Served};
@@ -56,7 +55,7 @@ impl Fleet {
             let (locks, mongo) = tokio::try_join!(locks_on(redis), mongodb_at(mongodb))?;
             // It was asked for to see whether the server can be used.
             drop(locks);
-            let stats = RedisStats::connect(redis).await;
+            let stats = RedisStats::connect(redis, SCRIPTS).await;
             let redis_version = match &stats {
                 Some(stats) => stats.version().await,
                 None => None,
@@ -139,7 +138,7 @@ impl Fleet {
     }
 
     async fn scripts(&self) -> Option<u64> {
-        self.servers.as_ref()?.stats.as_ref()?.scripts().await
+        self.servers.as_ref()?.stats.as_ref()?.count().await
     }
 
     fn faults(&self) -> Faults {

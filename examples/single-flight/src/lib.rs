@@ -7,7 +7,6 @@
 pub mod cli;
 pub mod database;
 pub mod fleet;
-mod redis_stats;
 pub mod report;
 pub mod startup;
 pub mod tasks;
