@@ -60,6 +60,7 @@ async fn passwords_are_told_to_nobody() {
         format!("redis://app:{IN_URL}@[::1/"),
         format!("redis:app:{IN_URL}@{address}"),
         format!("http://app:{IN_URL}@{address}"),
+        format!("redis://app:{IN_URL}{address}"),
         format!("app:{IN_URL}@{address}"),
         format!("unix:///no/socket?pass={IN_URL}"),
         format!("unix:///no/socket?pass={IN_URL}&db=x"),

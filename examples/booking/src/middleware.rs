@@ -77,7 +77,7 @@ pub async fn observe(State(state): State<AppState>, request: Request, next: Next
     tracing::info!(
         target: "booking::access",
         method,
-        path = ?path,
+        path,
         status,
         took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         peer = peer.map(tracing::field::display),

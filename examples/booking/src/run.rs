@@ -67,7 +67,9 @@ pub async fn serve(options: &Options) -> Result<(), Error> {
         demo::seed(&*repository).await?;
     }
     let state = AppState::new(repository, locks, &secret, settings(options)).await?;
-    let listener = TcpListener::bind(options.listen).await?;
+    let listener = TcpListener::bind(options.listen).await.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot listen on {}: {error}", options.listen))
+    })?;
     let mut out = io::stdout().lock();
     writeln!(out, "booking listens on http://{}", listener.local_addr()?)?;
     if options.dev {

@@ -134,6 +134,7 @@ impl Runs {
         let database = mongodb.database(&self.database(1));
         self.until_told(async {
             let store = MongoStore::open(&database).await?;
+            self.expect_hostel(&store).await?;
             recover_all(&self.hostel(1, store, MongoProvider::new(&database))).await
         })
         .await
@@ -150,9 +151,19 @@ impl Runs {
         let database = mongodb.database(&self.database(1));
         self.until_told(async {
             let store = MongoStore::open(&database).await?;
+            self.expect_hostel(&store).await?;
             Ok(Snapshot::read(&store, &MongoProvider::new(&database)).await?.audit())
         })
         .await
+    }
+
+    /// An empty database agrees with itself, but is not what was meant.
+    async fn expect_hostel(&self, store: &impl Store) -> Result<(), Error> {
+        if store.rooms().await?.is_empty() {
+            let name = self.database(1);
+            return Err(Error::Usage(format!("there is no hostel in the database {name}")));
+        }
+        Ok(())
     }
 
     /// Releases what is held.

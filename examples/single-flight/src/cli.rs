@@ -29,8 +29,8 @@ pub struct Options {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub tasks: u32,
 
-    /// So many attempts at the migration fail.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=100))]
+    /// How many attempts at the migration fail. A task asks ten times at most.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=9))]
     pub failures: u32,
 
     /// How long each step of the migration takes, in milliseconds.

@@ -85,6 +85,12 @@ impl Mongo {
 pub fn reason(error: &mongodb::error::Error) -> String {
     match error.kind.as_ref() {
         ErrorKind::ServerSelection { .. } => "no server could be reached".to_owned(),
+        // It quotes what it could not read, which may be a part of a password.
+        ErrorKind::InvalidArgument { .. } => {
+            "it cannot be read as `mongodb://[user:password@]host[:port][/..]`; characters such as `?`, \
+             `/` and `@` in a password are percent-encoded"
+                .to_owned()
+        }
         kind => kind.to_string(),
     }
 }

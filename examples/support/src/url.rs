@@ -52,6 +52,13 @@ fn without_password(url: &str) -> String {
         None => (None, rest),
     };
     let place = place.split(['?', '#']).next().unwrap_or_default();
+    // What follows a colon is a port, or else a password that lacks its `@`.
+    let hosts = place.split('/').next().unwrap_or_default();
+    let is_port =
+        |host: &str| host.split_once(':').is_none_or(|(_, port)| port.parse::<u16>().is_ok());
+    if scheme != "unix://" && !hosts.starts_with('[') && !hosts.split(',').all(is_port) {
+        return format!("{scheme}..");
+    }
     match user {
         Some(user) if !user.is_empty() => format!("{scheme}{user}@{place}"),
         _ => format!("{scheme}{place}"),
@@ -73,6 +80,9 @@ mod tests {
             ("mongodb://ann:secret@a:1,b:2/db?x=secret", "mongodb://ann@a:1,b:2/db"),
             ("ann:secret@host", "ann@host"),
             ("unix:///run/redis.sock?pass=secret", "unix:///run/redis.sock"),
+            ("mongodb://ann:secret127.0.0.1:27017/", "mongodb://.."),
+            ("ann:secret", ".."),
+            ("redis://[::1]:6379/", "redis://[::1]:6379/"),
         ] {
             assert_eq!(without_password(url), shown);
         }

@@ -88,7 +88,11 @@ fn unescaped(url: &str) -> Option<&'static str> {
 
 /// Nothing of a URL that may hold a password is shown but its scheme: who knows where it stands.
 fn unreadable(url: &str, why: &str) -> BackendError {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    // Without an `@` what follows a colon is a port, or else a password that lacks its `@`.
+    let is_port =
+        |text: &str| text.split('/').next().is_none_or(|port| port.parse::<u16>().is_ok());
+    let is_plain = !url.contains(['@', '?', '#']) && rest.split(':').skip(1).all(is_port);
     let hint = match scheme {
         "rediss" if !cfg!(feature = "tls") => {
             "for `rediss://` build cache-lock with the feature `tls`"
@@ -98,7 +102,7 @@ fn unreadable(url: &str, why: &str) -> BackendError {
         }
     };
     let shown = match scheme {
-        _ if !url.contains(['@', '?', '#']) => format!("`{url}`"),
+        _ if is_plain => format!("`{url}`"),
         "redis" | "rediss" | "unix" | "redis+unix" => format!("this `{scheme}://` URL"),
         _ => "this URL".to_owned(),
     };

@@ -74,7 +74,7 @@ pub(super) async fn refusal(
 /// What the user has booked, of all days, and is not over.
 pub(super) async fn bookings(State(state): State<AppState>, visitor: Visitor) -> Response {
     let Some(identity) = visitor.identity else {
-        return redirect_to("/page/login", Some(Flash::LogInFirst), &[]);
+        return redirect_to("/page/login?next=/page/bookings", Some(Flash::LogInFirst), &[]);
     };
     let found = async {
         let slots = state.repository.slots_of(identity.user, OffsetDateTime::now_utc()).await?;
