@@ -55,7 +55,7 @@ async fn a_slot_is_booked_and_cancelled_and_others_see_it() {
     let year = day["/page/days/".len()..][..4].to_owned();
     let button = between(&item(&own, &slot), ">Cancel<span class=\"unseen\">", "<");
     assert!(button.is_some_and(|name| name.ends_with(&year)), "it says of which day: {own}");
-    assert_eq!(location(&stranger.get("/page/bookings").await), "/page/login");
+    assert_eq!(location(&stranger.get("/page/bookings").await), "/page/login?next=/page/bookings");
 
     let again = ann.post(&action(&slot, "book"), &[]).await;
     assert_eq!(location(&again), day, "to book it again is no error");
