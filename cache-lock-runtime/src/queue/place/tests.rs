@@ -22,6 +22,10 @@ fn waiter_for(expire: Duration, patience: Duration) -> Arc<Waiter> {
     Arc::new(Waiter::new(settings, None, START.after(patience), START.after(EXPIRE)))
 }
 
+fn scene<'a>(key: &'a LockKey, owners: &'a Arc<Owners>, now: Moment) -> Scene<'a> {
+    Scene { key, manager: 1, owners, attempt: EXPIRE / 10, told: true, now }
+}
+
 fn busy(listed: bool) -> Result<Reply, Failed> {
     Ok(Reply::Busy { remaining: Some(EXPIRE), ours: true, listed })
 }
@@ -31,14 +35,7 @@ fn busy(listed: bool) -> Result<Reply, Failed> {
 #[test]
 fn a_token_that_was_listed_leaves_the_list_when_nobody_waits_any_more() {
     let (key, owners) = (LockKey::from("key"), Arc::new(Owners::new()));
-    let at = |now| Scene {
-        key: &key,
-        manager: 1,
-        owners: &owners,
-        attempt: EXPIRE / 10,
-        told: true,
-        now,
-    };
+    let at = |now| scene(&key, &owners, now);
     let mut place = Place::new(1);
     let mut effects = Effects::default();
     place.join(&at(START), &waiter(Duration::from_millis(500)), &mut effects);
@@ -59,14 +56,7 @@ fn a_token_that_was_listed_leaves_the_list_when_nobody_waits_any_more() {
 #[test]
 fn a_lock_that_was_asked_for_is_not_counted_as_handed_over() {
     let (key, owners) = (LockKey::from("key"), Arc::new(Owners::new()));
-    let scene = Scene {
-        key: &key,
-        manager: 1,
-        owners: &owners,
-        attempt: EXPIRE / 10,
-        told: true,
-        now: START,
-    };
+    let scene = scene(&key, &owners, START);
     let mut place = Place::new(1);
     let mut effects = Effects::default();
     let (first, second) = (waiter(EXPIRE), waiter_for(EXPIRE + EXPIRE / 100, EXPIRE));
@@ -86,14 +76,7 @@ fn a_lock_that_was_asked_for_is_not_counted_as_handed_over() {
 #[test]
 fn an_old_refusal_is_not_told_to_who_comes_later() {
     let (key, owners) = (LockKey::from("key"), Arc::new(Owners::new()));
-    let at = |now| Scene {
-        key: &key,
-        manager: 1,
-        owners: &owners,
-        attempt: EXPIRE / 10,
-        told: true,
-        now,
-    };
+    let at = |now| scene(&key, &owners, now);
     let mut place = Place::new(1);
     let mut effects = Effects::default();
     let first = waiter(EXPIRE);
@@ -114,14 +97,7 @@ fn an_old_refusal_is_not_told_to_who_comes_later() {
 #[test]
 fn a_turn_that_comes_soon_is_not_taken_at_once() {
     let (key, owners) = (LockKey::from("key"), Arc::new(Owners::new()));
-    let scene = Scene {
-        key: &key,
-        manager: 1,
-        owners: &owners,
-        attempt: EXPIRE / 10,
-        told: true,
-        now: START,
-    };
+    let scene = scene(&key, &owners, START);
     let mut place = Place::new(1);
     let mut effects = Effects::default();
     place.join(&scene, &waiter(EXPIRE), &mut effects);
