@@ -152,7 +152,7 @@ impl RedisStore {
     /// Takes note of an answer that says that the user may not hand locks on.
     fn note_refusal(&self, answer: &Value) {
         if tells_of_refusal(answer) {
-            self.inner.links.is_refused();
+            self.inner.links.note_refusal();
         }
     }
 

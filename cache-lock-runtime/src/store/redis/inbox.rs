@@ -114,7 +114,7 @@ impl Mailbox {
 
     /// An answer says that the user may not look who waits, or not tell them. It may have been
     /// otherwise when the connection was opened, and of the lists nothing is known then.
-    pub(super) fn is_refused(&self, server: &str) {
+    pub(super) fn note_refusal(&self, server: &str) {
         if !self.owners.is_mute() {
             self.set(&self.may_not_list, true);
             self.warn(server, "the user may not use the waiting lists");

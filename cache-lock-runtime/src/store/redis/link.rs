@@ -150,8 +150,8 @@ impl Links {
     }
 
     /// An answer says that the user may not hand locks on.
-    pub(super) fn is_refused(&self) {
-        self.mailbox.is_refused(&self.server);
+    pub(super) fn note_refusal(&self) {
+        self.mailbox.note_refusal(&self.server);
     }
 
     /// Has the driver's connection opened, if it is not open: pushes come over it.
