@@ -216,6 +216,30 @@ async fn who_cannot_tell_says_so() {
     assert_eq!(tells(&without_lists()).await, [true, false]);
 }
 
+/// Another connection of the manager, for another runtime, may publish as the first one could.
+#[test]
+fn what_is_known_of_the_lists_outlasts_a_connection() {
+    log::record();
+    let server = RedisServer::builder().user("app", "word", &without_lists()).start();
+    let mut locks = None;
+    for _ in 0..3 {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let is_first = locks.is_none();
+            if is_first {
+                locks = Some(manager(&server.url_of_user("app")).await);
+            }
+            let locks = locks.as_ref().expect("there is one");
+            for round in 0..2 {
+                let guard = locks.acquire("room", &LONG).await.expect("it is free");
+                let tells = server.cli(&["GET", "room"]).starts_with("cl1:");
+                assert_eq!(tells, is_first && round == 0, "round {round}");
+                guard.release().await.expect("the server answers");
+            }
+        });
+    }
+}
+
 /// A lock is passed on while there is no connection, and the one that is being opened hangs for
 /// longer than the question has. No push tells the manager that it is its own lock that it waits for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
