@@ -264,6 +264,12 @@ impl BackendError {
         Self { kind, message: message.into(), source: None }
     }
 
+    /// The time of a request was over before the connection had room for it.
+    pub(crate) fn overloaded() -> Self {
+        let message = "too many requests wait for the server; this one was not sent";
+        Self::new(BackendErrorKind::Overloaded, message)
+    }
+
     #[cfg(feature = "redis")]
     pub(crate) fn with_source(
         mut self,
@@ -283,11 +289,18 @@ impl BackendError {
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         use BackendErrorKind::{
-            Loading, OutOfMemory, ReadOnly, Stalled, Timeout, Unavailable, Unreachable,
+            Loading, OutOfMemory, Overloaded, ReadOnly, Stalled, Timeout, Unavailable, Unreachable,
         };
         matches!(
             self.kind,
-            Unreachable | Timeout | Stalled | Loading | ReadOnly | OutOfMemory | Unavailable
+            Unreachable
+                | Timeout
+                | Overloaded
+                | Stalled
+                | Loading
+                | ReadOnly
+                | OutOfMemory
+                | Unavailable
         )
     }
 }
@@ -312,6 +325,9 @@ pub enum BackendErrorKind {
     Unreachable,
     /// The server did not answer in time.
     Timeout,
+    /// The program asks for more than the server carries out. The deadline passed before the
+    /// connection had room for the request, so nothing was sent.
+    Overloaded,
     /// The server has granted the lock in time, and the caller was not polled: its runtime is
     /// blocked or overloaded, or its future was kept aside.
     Stalled,

@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 pub(crate) use self::waiter::{Outcome, Refusal, Waiter};
 use self::{
     place::{Effects, Place, Scene, TakeOver},
-    waiter::Asked,
+    waiter::{Asked, Errand},
 };
 use crate::{
     agenda::{Agenda, Slot},
@@ -29,11 +29,12 @@ use crate::{
     driver::{Driver, Running, Sleep, unharmed},
     error::{BackendError, BackendErrorKind},
     key::LockKey,
-    lease::{Lease, attempt, drift},
+    lease::{Lease, drift},
     options::Settings,
     owner::{OwnerToken, Owners},
     store::{
-        Ended, Failed, Fate, Inbox, Push, Question, Released, Reply, Store, memory::MemoryStore,
+        Ended, Failed, Fate, Inbox, Progress, Push, Question, Released, Reply, Store,
+        memory::MemoryStore,
     },
 };
 
@@ -354,10 +355,9 @@ impl Queues {
         if let Some(asker) = effects.asker.take()
             && let Some(question) = effects.ask.take()
         {
-            asker.ask_by_itself(
-                question.token.clone(),
-                self.ask(question, Handle::try_current().ok()),
-            );
+            let (token, runtime) = (question.token.clone(), Handle::try_current().ok());
+            let asked = self.ask(question, runtime.clone());
+            asker.ask_by_itself(Errand { token, asked, runtime });
         }
         self.set_alarm(alarm, place.due(&scene), key);
         if place.is_idle() {
@@ -391,21 +391,24 @@ impl Queues {
     }
 
     fn carry_out(self: &Arc<Self>, key: &LockKey, now: Moment, effects: Effects) {
-        let Effects { ask, asker: _, take_over, release, wake, handed_over } = effects;
+        let Effects { ask, asker: _, take_over, cancel, release, wake, handed_over } = effects;
         if handed_over {
             self.handed_over.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(question) = ask {
-            let token = question.token.clone();
-            let overdue = now.after(attempt(self.attempt, question.expire));
-            self.drive(key, token, (overdue, Fate::Unanswered), self.ask(question, None));
+            let (queues, key, token) = (Arc::clone(self), key.clone(), question.token.clone());
+            let asked = self.ask(question, None);
+            self.driver.spawn(async move { queues.answered(&key, &token, asked.await) });
         }
-        if let Some(TakeOver { waiter, token, overdue, fate }) = take_over
-            && let Some(asked) = waiter.take_over()
+        if let Some(TakeOver { waiter, token, patience }) = take_over
+            && let Some(errand) = waiter.take_over()
         {
-            self.drive(key, token, (overdue, fate), asked);
+            self.drive(key, token, errand, patience);
             // It keeps its own time from now on.
             waiter.wake();
+        }
+        if let Some(waiter) = cancel {
+            drop(waiter.take_over());
         }
         if let Some(ended) = release {
             let until = now.after(ended.expire);
@@ -416,28 +419,53 @@ impl Queues {
         }
     }
 
-    fn ask(&self, question: Question, runtime: Option<Handle>) -> Asked {
-        let store = self.store.clone();
-        Box::pin(async move { store.ask(question, runtime).await })
+    fn ask(self: &Arc<Self>, question: Question, runtime: Option<Handle>) -> Asked {
+        let queues = Arc::clone(self);
+        let (key, token) = (question.key.clone(), question.token.clone());
+        let progress = {
+            let queues = Arc::clone(self);
+            move |progress| {
+                queues.at(&key, |place, scene, _| match progress {
+                    Progress::Delayed => place.delayed(&token),
+                    Progress::Sent => place.sent(scene, &token),
+                });
+            }
+        };
+        Box::pin(async move { queues.store.ask(question, runtime, progress).await })
     }
 
-    /// Has the driver wait for the answer to a question, and say what has become of it if there is
-    /// none in time.
+    /// Has the driver wait for the answer to a question, unless the connection that it went over
+    /// stands still for so long.
     fn drive(
         self: &Arc<Self>,
         key: &LockKey,
         token: OwnerToken,
-        (overdue, fate): (Moment, Fate),
-        asked: Asked,
+        errand: Errand,
+        patience: Duration,
     ) {
         let (queues, key) = (Arc::clone(self), key.clone());
         self.driver.spawn(async move {
-            let answer = queues.driver.within(overdue, asked).await;
-            let answer = answer.unwrap_or_else(|| {
-                let message = "the server did not answer";
-                let error = BackendError::new(BackendErrorKind::Timeout, message);
-                Err(Failed { error, fate })
+            let Errand { mut asked, runtime, .. } = errand;
+            let stalled = async {
+                match &runtime {
+                    Some(runtime) => queues.store.stalled(runtime, patience).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let mut stalled = std::pin::pin!(stalled);
+            let answer = std::future::poll_fn(|context| {
+                if let Poll::Ready(answer) = asked.as_mut().poll(context) {
+                    return Poll::Ready(answer);
+                }
+                stalled.as_mut().poll(context).map(|()| {
+                    let message = "the server did not answer";
+                    let error = BackendError::new(BackendErrorKind::Timeout, message);
+                    Err(Failed { error, fate: Fate::Abandoned })
+                })
             });
+            let answer = answer.await;
+            // What is not answered is taken back before anything else is asked.
+            drop(asked);
             queues.answered(&key, &token, answer);
         });
     }

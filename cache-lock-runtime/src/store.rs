@@ -51,6 +51,14 @@ pub(crate) enum Reply {
     Free { listed: bool },
 }
 
+/// How far a [`Question`] has come that did not go out at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The connection has no room for it yet.
+    Delayed,
+    Sent,
+}
+
 /// A question that was not answered, or was refused.
 #[derive(Debug)]
 pub(crate) struct Failed {
@@ -166,7 +174,9 @@ impl Store {
         }
     }
 
-    /// Asks for a lock, over the connection of a runtime or, without one, of the driver.
+    /// Asks for a lock, over the connection of a runtime or, without one, of the driver. Waits until
+    /// the connection has room for the question, and from then on for the time of an attempt.
+    /// `progress` is told of the first, if it comes to that, and then of the second.
     ///
     /// # Cancel safety
     /// Dropped before its answer, what it may have taken is taken back in the background, and its
@@ -175,11 +185,22 @@ impl Store {
         &self,
         question: Question,
         runtime: Option<Handle>,
+        progress: impl Fn(Progress) + Clone + Send + 'static,
     ) -> Result<Reply, Failed> {
         match self {
             Self::Memory(store) => Ok(store.ask(&question)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.ask(question, runtime).await,
+            Self::Redis(store) => store.ask(question, runtime, progress).await,
+        }
+    }
+
+    /// Waits until a runtime's connection stands still while the server answers over another one, for
+    /// `patience` at least.
+    pub(crate) async fn stalled(&self, runtime: &Handle, patience: Duration) {
+        match self {
+            Self::Memory(_) => std::future::pending().await,
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.stalled(runtime, patience).await,
         }
     }
 

@@ -148,12 +148,16 @@ impl Place {
         waiter: &Arc<Waiter>,
         effects: &mut Effects,
     ) -> Option<Refusal> {
-        let overdue = match &self.phase {
-            Phase::Asking(asking) => asking.since.after(scene.attempt(asking.expire)),
-            _ => Moment::FAR,
+        let (overdue, delayed) = match &self.phase {
+            Phase::Asking(Asking { sent: Some(sent), expire, .. }) => {
+                (sent.after(scene.attempt(*expire)), false)
+            }
+            Phase::Asking(_) => (Moment::FAR, true),
+            _ => (Moment::FAR, false),
         };
         let refusal = match &self.refusal {
             Some(refusal) if scene.now < overdue => refusal.clone(),
+            _ if delayed && scene.now >= waiter.end => Refusal::Backend(BackendError::overloaded()),
             _ if scene.now >= overdue || scene.now >= waiter.end => {
                 let message = "the server did not answer";
                 Refusal::Backend(BackendError::new(BackendErrorKind::Timeout, message))
@@ -170,10 +174,43 @@ impl Place {
             Phase::Asking(asking)
                 if asking.asker.as_ref().is_some_and(|asker| Arc::ptr_eq(asker, waiter)) =>
             {
-                effects.take_over = asking.take_over(scene);
+                self.let_go(scene, effects);
             }
             Phase::Registered(_) if self.waiters.is_empty() => self.stop_waiting(effects),
             _ => {}
+        }
+    }
+
+    /// The asker does not drive its question any longer. If nobody needs the answer, what was not
+    /// sent is not sent: the store ends the tokens that the question was to end.
+    fn let_go(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
+        let Phase::Asking(asking) = &mut self.phase else { return };
+        if self.waiters.is_empty() && asking.sent.is_none() {
+            effects.cancel = asking.asker.take();
+            if effects.cancel.is_some() {
+                self.phase = Phase::Idle;
+            }
+        } else if let Some(take_over) = asking.take_over(scene) {
+            // One that has just joined may have taken it over already.
+            effects.take_over = Some(take_over);
+        }
+    }
+
+    /// The connection has no room for the question yet.
+    pub(crate) fn delayed(&mut self, token: &OwnerToken) {
+        if let Phase::Asking(asking) = &mut self.phase
+            && asking.token == *token
+        {
+            asking.sent = None;
+        }
+    }
+
+    /// A question that was delayed is sent now.
+    pub(crate) fn sent(&mut self, scene: &Scene<'_>, token: &OwnerToken) {
+        if let Phase::Asking(asking) = &mut self.phase
+            && asking.token == *token
+        {
+            asking.sent = Some(scene.now);
         }
     }
 
@@ -445,9 +482,11 @@ impl Place {
             Phase::Registered(registered) => Some(registered.due),
             Phase::Aside(until) => Some(*until),
             Phase::Holding(Hold { handed: Some((_, by)), .. }) => Some(*by),
-            Phase::Asking(Asking { asker: Some(_), since, expire, .. }) => {
-                Some(since.after(scene.polled_within(*expire)))
+            Phase::Asking(Asking { asker: Some(_), sent: Some(sent), expire, .. }) => {
+                Some(sent.after(scene.polled_within(*expire)))
             }
+            // Nobody else waits, and the asker sets no timer while its question is out.
+            Phase::Asking(Asking { asker: Some(asker), sent: None, .. }) => Some(asker.end),
             _ => None,
         }
     }
@@ -472,6 +511,11 @@ impl Place {
                     self.end(scene, &lease, in_time, effects);
                 }
             }
+            Phase::Asking(Asking { sent: None, .. }) => {
+                let overloaded = Refusal::Backend(BackendError::overloaded());
+                self.refuse_late(scene, Some(overloaded), effects);
+                self.let_go(scene, effects);
+            }
             Phase::Asking(asking) => effects.take_over = asking.take_over(scene),
             Phase::Aside(_) => self.phase = Phase::Idle,
             Phase::Idle | Phase::Releasing(_) => {}
@@ -482,10 +526,7 @@ impl Place {
     pub(crate) fn close(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
         self.refuse_all(&Refusal::ShutDown, effects);
         match &mut self.phase {
-            // One that has just joined may have taken it over already.
-            Phase::Asking(asking) => {
-                effects.take_over = effects.take_over.take().or_else(|| asking.take_over(scene));
-            }
+            Phase::Asking(_) => self.let_go(scene, effects),
             Phase::Registered(_) => self.stop_waiting(effects),
             Phase::Aside(_) => self.phase = Phase::Idle,
             _ => {}
@@ -546,7 +587,7 @@ impl Place {
             token,
             instead_of,
             expire,
-            since: scene.now,
+            sent: Some(scene.now),
             listed,
             granted: false,
             handed,

@@ -7,6 +7,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use tokio::runtime::Handle;
+
 use crate::{
     clock::Moment,
     error::BackendError,
@@ -18,6 +20,13 @@ use crate::{
 
 /// A question on its way, and its answer.
 pub(crate) type Asked = Pin<Box<dyn Future<Output = Result<Reply, Failed>> + Send>>;
+
+/// A question that goes over the connection of its asker's runtime.
+pub(super) struct Errand {
+    pub(super) token: OwnerToken,
+    pub(super) asked: Asked,
+    pub(super) runtime: Option<Handle>,
+}
 
 /// Why a waiter did not get the lock.
 #[derive(Clone, Debug)]
@@ -49,7 +58,7 @@ pub(crate) struct Waiter {
     pub(crate) end: Moment,
     state: Mutex<State>,
     /// A question that the waiter's own future drives, until somebody else depends on it.
-    asked: Mutex<Option<(OwnerToken, Asked)>>,
+    asked: Mutex<Option<Errand>>,
 }
 
 enum State {
@@ -116,8 +125,8 @@ impl Waiter {
         }
     }
 
-    pub(super) fn ask_by_itself(&self, token: OwnerToken, asked: Asked) {
-        *self.asked() = Some((token, asked));
+    pub(super) fn ask_by_itself(&self, errand: Errand) {
+        *self.asked() = Some(errand);
     }
 
     pub(super) fn asks_by_itself(&self) -> bool {
@@ -125,8 +134,8 @@ impl Waiter {
     }
 
     /// The question that its future drives, for somebody else to drive.
-    pub(super) fn take_over(&self) -> Option<Asked> {
-        self.asked().take().map(|(_, asked)| asked)
+    pub(super) fn take_over(&self) -> Option<Errand> {
+        self.asked().take()
     }
 
     /// Drives its question, if it has one. `None` if it has none.
@@ -135,11 +144,11 @@ impl Waiter {
         context: &mut Context<'_>,
     ) -> Option<Poll<(OwnerToken, Result<Reply, Failed>)>> {
         let mut asked = self.asked();
-        let (_, question) = asked.as_mut()?;
+        let question = &mut asked.as_mut()?.asked;
         let Poll::Ready(answer) = question.as_mut().poll(context) else {
             return Some(Poll::Pending);
         };
-        let (token, _) = asked.take()?;
+        let token = asked.take()?.token;
         Some(Poll::Ready((token, answer)))
     }
 
@@ -163,7 +172,7 @@ impl Waiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn asked(&self) -> MutexGuard<'_, Option<(OwnerToken, Asked)>> {
+    fn asked(&self) -> MutexGuard<'_, Option<Errand>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,8 +10,10 @@ mod record;
 #[cfg(test)]
 pub(crate) mod replay;
 mod script;
+mod stall;
 #[cfg(feature = "tls")]
 mod tls;
+mod window;
 
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
@@ -28,6 +30,7 @@ use self::{
     inbox::Mailbox,
     link::{Link, Links, not_accepted, settle},
     script::Scripts,
+    window::{Entered, Lane, Permit},
 };
 use super::{Ended, Extended, Extension, Inbox, Released, Store};
 use crate::{
@@ -58,6 +61,7 @@ struct Inner {
     driver: Arc<Driver>,
     /// The longest time that one request may take.
     attempt: Duration,
+    probe: stall::Probe,
 }
 
 impl RedisStore {
@@ -71,7 +75,8 @@ impl RedisStore {
         let parsed = config::parse(url, tls, attempt)?;
         let (mailbox, inbox) = Mailbox::new(owners);
         let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox));
-        let inner = Inner { links, scripts: Scripts::new(), driver, attempt };
+        let (scripts, probe) = (Scripts::new(), stall::Probe::default());
+        let inner = Inner { links, scripts, driver, attempt, probe };
         Ok((Self { inner: Arc::new(inner) }, inbox))
     }
 
@@ -101,25 +106,26 @@ impl RedisStore {
     }
 
     /// The connection for a runtime or, without one, of the driver.
-    async fn link_of(&self, runtime: Option<&Handle>) -> Result<Arc<Link>, BackendError> {
+    async fn link_of(
+        &self,
+        runtime: Option<&Handle>,
+        give_up: Moment,
+    ) -> Result<Arc<Link>, BackendError> {
         let Inner { links, driver, .. } = &*self.inner;
-        match runtime.or(driver.handle()) {
-            Some(runtime) => links.of_runtime(runtime).await,
-            None => {
-                let message = "the lock manager's thread has ended";
-                Err(BackendError::new(BackendErrorKind::Unreachable, message))
-            }
+        let Some(runtime) = runtime.or(driver.handle()) else {
+            let message = "the lock manager's thread has ended";
+            return Err(BackendError::new(BackendErrorKind::Unreachable, message));
+        };
+        if let Some(link) = links.opened(runtime) {
+            return Ok(link);
         }
+        let opening = links.of_runtime(runtime);
+        driver.within(give_up, opening).await.unwrap_or_else(|| Err(not_accepted()))
     }
 
     /// The connection for the caller's runtime.
     async fn link(&self, give_up: Moment) -> Result<Arc<Link>, BackendError> {
-        let runtime = Handle::try_current().ok();
-        let opening = self.link_of(runtime.as_ref());
-        match self.inner.driver.within(give_up, opening).await {
-            Some(link) => link,
-            None => Err(not_accepted()),
-        }
+        self.link_of(Handle::try_current().ok().as_ref(), give_up).await
     }
 
     /// Runs a script over a connection, however long that takes.
@@ -163,18 +169,62 @@ impl RedisStore {
         Failure::overdue()
     }
 
-    /// Runs a script that does no harm if it runs twice. A connection that turns out to be closed
-    /// is replaced once: the server may have been restarted since it was last used.
-    async fn run(&self, call: &Call<'_>, give_up: Moment) -> Result<Ran, BackendError> {
+    /// Sends a request that does no harm if it is carried out twice, when its connection has room for
+    /// it. A connection that turns out to be closed is replaced once: the server may have been
+    /// restarted since it was last used. It ends by `give_up`, and an attempt after it was sent.
+    async fn run<F>(
+        &self,
+        lane: Lane,
+        give_up: Moment,
+        send: impl Fn(Self, Arc<Link>) -> F + Clone + Send + 'static,
+    ) -> Result<Ran, BackendError>
+    where
+        F: Future<Output = Result<Value, Failure>> + Send + 'static,
+    {
         let mut repeated = false;
         loop {
             let link = self.link(give_up).await?;
-            match self.run_over(&link, call, give_up).await {
+            let (store, over, send) = (self.clone(), Arc::clone(&link), send.clone());
+            let in_time = |permit| async move {
+                let answer = store.in_time(&over, send(store.clone(), Arc::clone(&over))).await;
+                if let Ok(_) | Err(Failure::Refused(_)) = answer {
+                    Permit::answered(permit);
+                }
+                answer
+            };
+            let answer = match link.window.enter(lane) {
+                Entered::Now(permit) => self.inner.driver.within(give_up, in_time(permit)).await,
+                Entered::Full => {
+                    match self
+                        .inner
+                        .driver
+                        .within(give_up, link.window.turn(link.runtime(), lane, in_time))
+                        .await
+                    {
+                        Some(Some(answer)) => Some(answer),
+                        Some(None) => continue,
+                        None => return Err(BackendError::overloaded()),
+                    }
+                }
+                Entered::Closed => continue,
+            };
+            match answer.unwrap_or_else(|| Err(self.overdue(&link))) {
                 Ok(value) => return Ok(Ran { value, repeated }),
                 Err(Failure::Closed(_)) if !repeated => repeated = true,
                 Err(failure) => return Err(failure.into_error()),
             }
         }
+    }
+
+    /// The outcome of a request that was just sent over a connection, within the time of an attempt.
+    async fn in_time(
+        &self,
+        link: &Arc<Link>,
+        sending: impl Future<Output = Result<Value, Failure>>,
+    ) -> Result<Value, Failure> {
+        let give_up = Moment::now().after(self.inner.attempt);
+        let answer = self.inner.driver.within(give_up, sending).await;
+        answer.unwrap_or_else(|| Err(self.overdue(link)))
     }
 
     pub(crate) async fn extend(
@@ -216,8 +266,14 @@ impl RedisStore {
         ended: &Ended,
         give_up: Moment,
     ) -> Result<Released, BackendError> {
-        let call = Call::release(&self.inner.scripts, key, ended);
-        let Ran { value, repeated } = self.run(&call, give_up).await?;
+        let request = (key.clone(), ended.clone());
+        let send = move |store: Self, link: Arc<Link>| {
+            let (key, ended) = request.clone();
+            async move {
+                store.send_over(&link, &Call::release(&store.inner.scripts, &key, &ended)).await
+            }
+        };
+        let Ran { value, repeated } = self.run(Lane::Releases, give_up, send).await?;
         self.note_refusal(&value);
         match read_released(&value) {
             Some(true) => Ok(Released::Released),
@@ -230,11 +286,9 @@ impl RedisStore {
 
     /// Releases, and tries again until there is an answer or `until` has passed. For the driver.
     pub(crate) async fn release_until(&self, key: &LockKey, ended: &Ended, until: Moment) {
-        let Inner { driver, attempt, .. } = &*self.inner;
         let mut failed = false;
         loop {
-            let now = Moment::now();
-            match self.release(key, ended, now.after(*attempt)).await {
+            match self.release(key, ended, until).await {
                 Ok(released) => {
                     tracing::debug!(%key, ?released, "lock released in the background");
                     return;
@@ -250,7 +304,7 @@ impl RedisStore {
                     return;
                 }
             }
-            driver.sleep_until(Moment::now().after(RELEASE_PAUSE)).await;
+            self.inner.driver.sleep_until(Moment::now().after(RELEASE_PAUSE)).await;
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     lease::attempt,
     owner::{OwnerToken, Owners},
     queue::waiter::Waiter,
-    store::{Ended, Fate, Question},
+    store::{Ended, Question},
 };
 
 /// Who was handed the lock, or asks for it, and is not polled for so long, or for a tenth of the
@@ -38,6 +38,8 @@ pub(crate) struct Effects {
     pub(crate) asker: Option<Arc<Waiter>>,
     /// A waiter whose question somebody else must drive from now on.
     pub(crate) take_over: Option<TakeOver>,
+    /// A waiter whose question was not sent, and need not be.
+    pub(crate) cancel: Option<Arc<Waiter>>,
     /// A token whose lease or wait is to be ended.
     pub(crate) release: Option<Ended>,
     /// Who has news.
@@ -46,14 +48,13 @@ pub(crate) struct Effects {
     pub(crate) handed_over: bool,
 }
 
-/// A question that is out, and until when an answer is waited for.
+/// A question that is out on the connection of a runtime that may be blocked.
 #[derive(Debug)]
 pub(crate) struct TakeOver {
     pub(crate) waiter: Arc<Waiter>,
     pub(crate) token: OwnerToken,
-    pub(crate) overdue: Moment,
-    /// What is to be said then.
-    pub(crate) fate: Fate,
+    /// If that connection stands still for so long, the question is given up.
+    pub(crate) patience: Duration,
 }
 
 impl Scene<'_> {

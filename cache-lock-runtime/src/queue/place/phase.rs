@@ -10,7 +10,6 @@ use crate::{
     options::Settings,
     owner::OwnerToken,
     queue::{cohort::Cohort, waiter::Waiter},
-    store::Fate,
 };
 
 #[derive(Debug)]
@@ -31,7 +30,8 @@ pub(super) struct Asking {
     pub(super) token: OwnerToken,
     pub(super) instead_of: Option<OwnerToken>,
     pub(super) expire: Duration,
-    pub(super) since: Moment,
+    /// When it was sent; `None` while its connection has no room for it.
+    pub(super) sent: Option<Moment>,
     /// The token was on the waiting list when it was asked under.
     pub(super) listed: bool,
     /// A grant to the token was read, of which the answer may not know.
@@ -121,14 +121,11 @@ impl Ask {
 }
 
 impl Asking {
-    /// Has somebody else drive the question, which is on the connection of the asker's runtime. That
-    /// may be blocked, so the answer must come soon.
+    /// Has somebody else drive the question, which is on the connection of the asker's runtime.
     pub(super) fn take_over(&mut self, scene: &Scene<'_>) -> Option<TakeOver> {
         let waiter = self.asker.take()?;
-        let overdue = self.since.after(scene.attempt(self.expire));
-        let soon = scene.now.after(scene.polled_within(self.expire));
-        let fate = if soon < overdue { Fate::Abandoned } else { Fate::Unanswered };
-        Some(TakeOver { waiter, token: self.token.clone(), overdue: overdue.min(soon), fate })
+        let patience = scene.polled_within(self.expire);
+        Some(TakeOver { waiter, token: self.token.clone(), patience })
     }
 }
 

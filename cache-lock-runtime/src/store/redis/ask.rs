@@ -1,7 +1,15 @@
 //! A question for a lock, with what becomes of it if its answer is not seen.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use redis::Value;
 use tokio::runtime::Handle;
 
 use super::{
@@ -10,11 +18,13 @@ use super::{
     failure::Failure,
     link::Link,
     unexpected,
+    window::{Entered, Lane, Permit},
 };
 use crate::{
     clock::Moment,
     key::LockKey,
-    store::{Ended, Failed, Fate, Question, Released, Reply},
+    lease::attempt,
+    store::{Ended, Failed, Fate, Progress, Question, Released, Reply},
 };
 
 impl RedisStore {
@@ -22,25 +32,82 @@ impl RedisStore {
         &self,
         question: Question,
         runtime: Option<Handle>,
+        progress: impl Fn(Progress) + Clone + Send + 'static,
     ) -> Result<Reply, Failed> {
-        let mut unsent = Unsent { store: self, question: &question, settled: false };
-        let link = self.link_of(runtime.as_ref()).await;
-        unsent.settled = true;
-        let link = match link {
-            Ok(link) => link,
-            Err(error) => return Err(Failed { error, fate: Fate::Refused }),
-        };
-        let listed = question.wait && self.inner.links.are_heard();
+        let request = Unsent { store: self, request: Arc::new(Request::new(question)) };
+        loop {
+            let request = &request.request;
+            let give_up = Moment::now().after(self.attempt_of(request));
+            let link = match self.link_of(runtime.as_ref(), give_up).await {
+                Ok(link) => link,
+                Err(error) => {
+                    // Its tokens are asked under again.
+                    request.take_charge();
+                    return Err(Failed { error, fate: Fate::Refused });
+                }
+            };
+            let answered = match link.window.enter(Lane::Questions) {
+                Entered::Now(permit) => Some(
+                    self.clone().ask_over(Arc::clone(&link), Arc::clone(request), permit).await,
+                ),
+                Entered::Full => {
+                    let (store, over, request) =
+                        (self.clone(), Arc::clone(&link), Arc::clone(request));
+                    let sent = progress.clone();
+                    let turn = link.window.turn(link.runtime(), Lane::Questions, move |permit| {
+                        sent(Progress::Sent);
+                        store.ask_over(over, request, permit)
+                    });
+                    progress(Progress::Delayed);
+                    turn.await
+                }
+                Entered::Closed => None,
+            };
+            // Else the connection was replaced before anything was sent.
+            if let Some(answered) = answered {
+                return self.read(answered);
+            }
+        }
+    }
+
+    /// The longest time that the answer to a request may take.
+    fn attempt_of(&self, request: &Request) -> Duration {
+        attempt(self.inner.attempt, request.question.expire)
+    }
+
+    /// Asks over a connection, until the time of an attempt is over.
+    async fn ask_over(self, link: Arc<Link>, request: Arc<Request>, permit: Permit) -> Answered {
+        let heard = self.inner.links.are_heard();
+        request.take_charge();
         let sent_at = Moment::now();
-        let mut open = Open { store: self, link, question: &question, sent_at, answered: false };
-        let call = Call::ask(&self.inner.scripts, &question, listed);
-        let answer = self.send_over(&open.link, &call).await;
+        let give_up = sent_at.after(self.attempt_of(&request));
+        let permit = Some(permit);
+        let mut open = Open { store: self, link, request, sent_at, permit, settled: false };
+        let Open { store, link, request, .. } = &open;
+        let question = &request.question;
+        let call = Call::ask(&store.inner.scripts, question, question.wait && heard);
+        let sending = store.send_over(link, &call);
+        let answer = match store.inner.driver.within(give_up, sending).await {
+            Some(answer) => answer,
+            None => Err(store.overdue(link)),
+        };
+        if let Ok(_) | Err(Failure::Refused(_)) = answer
+            && let Some(permit) = open.permit.take()
+        {
+            permit.answered();
+        }
         // Of a refused one it is known that it was not carried out.
-        open.answered = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
+        open.settled = matches!(answer, Err(Failure::Refused(_)));
+        Answered { open, answer }
+    }
+
+    fn read(&self, answered: Answered) -> Result<Reply, Failed> {
+        let Answered { mut open, answer } = answered;
         match answer {
             Ok(value) => {
+                open.settled = true;
                 self.note_refusal(&value);
-                read_reply(&value, sent_at)
+                read_reply(&value, open.sent_at)
                     .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused })
             }
             Err(failure) => {
@@ -60,7 +127,7 @@ impl RedisStore {
     /// does not answer, another one is asked as well, which helps if the request was carried out
     /// already. If it is over, what was sent over it may still arrive, so the release is repeated;
     /// the end of the lease is the floor.
-    fn forget(&self, link: Arc<Link>, key: LockKey, over: Ended) {
+    fn forget(&self, link: Arc<Link>, key: LockKey, over: Ended, permit: Option<Permit>) {
         let store = self.clone();
         self.inner.driver.spawn(async move {
             let attempt = store.inner.attempt;
@@ -76,6 +143,8 @@ impl RedisStore {
                     behind.await
                 }
             };
+            // The server was busy with the request until now.
+            drop(permit);
             if answer.is_err() {
                 store.release_stray(&key, &over, until).await;
             }
@@ -85,11 +154,10 @@ impl RedisStore {
 
     /// Releases what a request takes that may still be on its way, but for no longer than `until`.
     async fn release_stray(&self, key: &LockKey, over: &Ended, until: Moment) {
-        let Inner { driver, attempt, .. } = &*self.inner;
+        let Inner { driver, .. } = &*self.inner;
         let mut pause = RELEASE_PAUSE;
         while Moment::now() < until {
-            let give_up = Moment::now().after(*attempt);
-            let released = self.release(key, over, give_up).await;
+            let released = self.release(key, over, until).await;
             if matches!(released, Ok(Released::Released)) {
                 return;
             }
@@ -99,19 +167,37 @@ impl RedisStore {
     }
 }
 
-/// A question that has no connection yet. If nobody waits for that any longer, its tokens are over
+/// A question, and who cares for its tokens if its asker is gone.
+struct Request {
+    question: Question,
+    /// It was sent, or is asked again: it is not for [`Unsent`] to end its tokens.
+    in_charge: AtomicBool,
+}
+
+impl Request {
+    fn new(question: Question) -> Self {
+        Self { question, in_charge: AtomicBool::new(false) }
+    }
+
+    /// True if nobody was in charge before.
+    fn take_charge(&self) -> bool {
+        !self.in_charge.swap(true, Ordering::AcqRel)
+    }
+}
+
+/// A question that was not sent yet. If nobody waits for that any longer, its tokens are over
 /// all the same, so the one that it was to end is released.
 struct Unsent<'a> {
     store: &'a RedisStore,
-    question: &'a Question,
-    /// There is a connection, or it is said that there is none.
-    settled: bool,
+    request: Arc<Request>,
 }
 
 impl Drop for Unsent<'_> {
     fn drop(&mut self) {
-        let Question { key, instead_of, expire, .. } = self.question;
-        if let (false, Some(token)) = (self.settled, instead_of) {
+        let Question { key, instead_of, expire, .. } = &self.request.question;
+        if let Some(token) = instead_of
+            && self.request.take_charge()
+        {
             let over = Ended::new(token.clone(), *expire);
             let (store, key, until) =
                 (self.store.clone(), key.clone(), Moment::now().after(*expire));
@@ -126,26 +212,36 @@ impl Drop for Unsent<'_> {
 /// request over another one may still be on its way, even if that connection has broken, and could
 /// take the lock at any later time, also when nobody wants it any more. So where the answer is not
 /// seen, the tokens are over, and what they may take is taken back.
-struct Open<'a> {
-    store: &'a RedisStore,
+struct Open {
+    store: RedisStore,
     link: Arc<Link>,
-    question: &'a Question,
+    request: Arc<Request>,
     sent_at: Moment,
-    answered: bool,
+    /// Until the answer is there.
+    permit: Option<Permit>,
+    /// The asker has seen the answer, or the request was not carried out.
+    settled: bool,
 }
 
-impl Drop for Open<'_> {
+/// An answer that is still to be seen by the asker.
+struct Answered {
+    open: Open,
+    answer: Result<Value, Failure>,
+}
+
+impl Drop for Open {
     fn drop(&mut self) {
-        if self.answered {
+        if self.settled {
             return;
         }
-        let Question { key, token, instead_of, expire, .. } = self.question;
-        if self.sent_at.after(self.store.inner.attempt) <= Moment::now() {
+        let Question { key, token, instead_of, expire, .. } = &self.request.question;
+        let mut permit = self.permit.take();
+        if permit.is_some() && self.sent_at.after(self.store.inner.attempt) <= Moment::now() {
             drop(self.store.overdue(&self.link));
         }
         for token in [Some(token), instead_of.as_ref()].into_iter().flatten() {
             let over = Ended::new(token.clone(), *expire);
-            self.store.forget(Arc::clone(&self.link), key.clone(), over);
+            self.store.forget(Arc::clone(&self.link), key.clone(), over, permit.take());
         }
     }
 }

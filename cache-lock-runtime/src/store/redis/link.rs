@@ -28,6 +28,7 @@ use super::{
     config::Parsed,
     failure::{Failure, describe},
     inbox::{self, Mailbox},
+    window::Window,
 };
 use crate::{
     clock::Moment,
@@ -49,7 +50,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// An open connection.
 pub(super) struct Link {
     connection: MultiplexedConnection,
-    runtime: Id,
+    /// The runtime that serves it.
+    runtime: Handle,
+    /// The requests for locks, and their releases, that are in flight over it.
+    pub(super) window: Arc<Window>,
     /// The number under which it is known to the mailbox.
     number: u64,
     overdue: AtomicU32,
@@ -67,6 +71,11 @@ impl Link {
         let _ = self.silent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         let mut connection = self.connection.clone();
         connection.req_packed_command(command).await.and_then(Value::extract_error)
+    }
+
+    /// The runtime that serves it.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     fn answered(&self) {
@@ -261,7 +270,8 @@ impl Links {
                         drop(self.mailbox.look(&mut connection).await);
                     }
                     let (overdue, silent_since) = (AtomicU32::new(0), AtomicU64::new(0));
-                    let link = Link { connection, runtime, number, overdue, silent_since };
+                    let (runtime, window) = (Handle::current(), Arc::default());
+                    let link = Link { connection, runtime, window, number, overdue, silent_since };
                     return Ok(Arc::new(link));
                 }
                 Err(error) if !resp2 && refuses_resp3(&error) => resp2 = true,
@@ -279,12 +289,19 @@ impl Links {
         // Whoever asks next finds another one, instead of finding out.
         let mut slots = self.slots();
         let opened = slots.get(&runtime).and_then(|slot| slot.opened.get());
-        if matches!(opened, Some(Ok(link)) if link.number == number)
+        let closed = match opened {
+            Some(Ok(link)) if link.number == number => Some(Arc::clone(&link.window)),
+            _ => None,
+        };
+        if closed.is_some()
             && let Some(slot) = slots.remove(&runtime)
         {
             slot.end.notify_one();
         }
         drop(slots);
+        if let Some(window) = closed {
+            window.close();
+        }
         self.mailbox.close(number);
     }
 
@@ -292,12 +309,23 @@ impl Links {
     pub(super) fn retire(&self, link: &Arc<Link>) {
         self.mailbox.close(link.number);
         let mut slots = self.slots();
-        let current = slots.get(&link.runtime).and_then(|slot| slot.opened.get());
+        let runtime = link.runtime.id();
+        let current = slots.get(&runtime).and_then(|slot| slot.opened.get());
         if matches!(current, Some(Ok(current)) if Arc::ptr_eq(current, link))
-            && let Some(slot) = slots.remove(&link.runtime)
+            && let Some(slot) = slots.remove(&runtime)
         {
             slot.end.notify_one();
         }
+        drop(slots);
+        // Whoever asks next finds another connection by now.
+        link.window.close();
+    }
+
+    /// The open connection of a runtime, if there is one.
+    pub(super) fn opened(&self, runtime: &Handle) -> Option<Arc<Link>> {
+        let slots = self.slots();
+        let opened = slots.get(&runtime.id())?.opened.get()?;
+        opened.as_ref().ok().cloned()
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<Slot>>> {
@@ -338,10 +366,14 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let ended = "the runtime that the connection was opened on has ended";
         self.slot.set(Err(BackendError::new(BackendErrorKind::Unreachable, ended)));
-        let Some(links) = self.links.upgrade() else { return };
-        let mut slots = links.slots();
-        if slots.get(&self.id).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
-            slots.remove(&self.id);
+        if let Some(links) = self.links.upgrade() {
+            let mut slots = links.slots();
+            if slots.get(&self.id).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
+                slots.remove(&self.id);
+            }
+        }
+        if let Some(Ok(link)) = self.slot.opened.get() {
+            link.window.close();
         }
     }
 }
@@ -355,7 +387,10 @@ pub(super) fn settle(
 ) {
     let end = match answer {
         Err(Failure::Closed(_)) => true,
-        Err(Failure::Overdue(_)) => link.count_overdue(attempt),
+        Err(Failure::Overdue(_)) => {
+            link.window.overdue();
+            link.count_overdue(attempt)
+        }
         // A primary that became a replica: the name may lead to the new one.
         Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => true,
         Ok(_) | Err(Failure::Refused(_)) => {

@@ -1,10 +1,17 @@
 //! The values of single flights.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use redis::Value;
 
-use super::{RedisStore, call::Call, failure::Failure, link::settle, unexpected};
+use super::{
+    RedisStore,
+    call::Call,
+    failure::Failure,
+    link::{Link, settle},
+    unexpected,
+    window::Lane,
+};
 use crate::{clock::Moment, error::BackendError, key::LockKey, owner::OwnerToken, store::Recorded};
 
 impl RedisStore {
@@ -16,8 +23,12 @@ impl RedisStore {
         give_up: Moment,
     ) -> Result<Option<Recorded>, BackendError> {
         let value = if aged {
-            let call = Call::recorded(&self.inner.scripts, key);
-            self.run(&call, give_up).await?.value
+            let key = key.clone();
+            let send = move |store: Self, link: Arc<Link>| {
+                let key = key.clone();
+                async move { store.send_over(&link, &Call::recorded(&store.inner.scripts, &key)).await }
+            };
+            self.run(Lane::Questions, give_up, send).await?.value
         } else {
             self.get(&key.result_key(), give_up).await?
         };
@@ -46,8 +57,15 @@ impl RedisStore {
         lasts: Duration,
         give_up: Moment,
     ) -> Result<bool, BackendError> {
-        let call = Call::record(&self.inner.scripts, key, token, text, lasts);
-        match self.run(&call, give_up).await?.value {
+        let request = (key.clone(), token.clone(), Arc::<str>::from(text));
+        let send = move |store: Self, link: Arc<Link>| {
+            let (key, token, text) = request.clone();
+            async move {
+                let call = Call::record(&store.inner.scripts, &key, &token, &text, lasts);
+                store.send_over(&link, &call).await
+            }
+        };
+        match self.run(Lane::Questions, give_up, send).await?.value {
             Value::Int(recorded) => Ok(recorded == 1),
             other => Err(unexpected(&other)),
         }
@@ -56,23 +74,15 @@ impl RedisStore {
     async fn get(&self, name: &str, give_up: Moment) -> Result<Value, BackendError> {
         let mut command = redis::cmd("GET");
         command.arg(name);
-        let mut replaced = false;
-        loop {
-            let link = self.link(give_up).await?;
-            let sending = async {
+        let command = Arc::new(command);
+        let send = move |store: Self, link: Arc<Link>| {
+            let command = Arc::clone(&command);
+            async move {
                 let answer = link.send(&command).await.map_err(Failure::from);
-                settle(&self.inner.links, &link, &answer, self.inner.attempt);
+                settle(&store.inner.links, &link, &answer, store.inner.attempt);
                 answer
-            };
-            let answer = match self.inner.driver.within(give_up, sending).await {
-                Some(answer) => answer,
-                None => Err(self.overdue(&link)),
-            };
-            match answer {
-                Ok(value) => return Ok(value),
-                Err(Failure::Closed(_)) if !replaced => replaced = true,
-                Err(failure) => return Err(failure.into_error()),
             }
-        }
+        };
+        Ok(self.run(Lane::Questions, give_up, send).await?.value)
     }
 }
