@@ -279,6 +279,10 @@ const FEW: usize = 64;
 /// It shrinks when more do, or half of it.
 const MANY: usize = 192;
 
+/// It shrinks as well when an answer takes so much longer than the least, or half of that: the shortest
+/// attempts are of 50 ms.
+const LONG: Duration = Duration::from_millis(20);
+
 /// The base is measured anew after so long.
 const BASE_LASTS: Duration = Duration::from_secs(10);
 
@@ -358,10 +362,11 @@ impl Limit {
         let base = self.base.unwrap_or_default().min(mean);
         let moving = self.size as f64 * base.as_secs_f64() / mean.as_secs_f64();
         let waiting = self.size.saturating_sub(moving as usize);
-        if waiting > MANY.max(self.size / 2) {
+        let (delay, long) = (mean - base, LONG.max(base / 2));
+        if waiting > MANY.max(self.size / 2) || delay > long {
             self.starting = false;
             self.size = (self.size - self.size / 8).max(SMALLEST);
-        } else if self.full && waiting < FEW.max(self.size / 4) {
+        } else if self.full && waiting < FEW.max(self.size / 4) && delay < long / 2 {
             let more = if self.starting { self.size } else { self.size / 8 };
             self.size = (self.size + more).min(LARGEST);
         } else if self.full {
@@ -374,3 +379,6 @@ impl Limit {
         self.size = (self.size - self.size / 8).max(SMALLEST);
     }
 }
+
+#[cfg(test)]
+mod tests;
