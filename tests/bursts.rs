@@ -144,7 +144,7 @@ async fn requests_that_are_not_polled_hold_up_nobody() {
         guarded(run).await.expect("it is free");
     }
     for acquiring in unpolled {
-        guarded(acquiring).await.expect("it is free, or is handed over");
+        drop(guarded(acquiring).await.expect("it is free"));
     }
     wait_until_idle(&locks);
     wait_until_clean(&server);
@@ -179,7 +179,8 @@ async fn callers_that_give_up_in_the_backlog_leave_nothing() {
 async fn over_a_link(delay: Duration, expire: Duration) -> (Vec<Call>, Acquired) {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
-    let locks = LockManager::builder().lazy(&server.url_through(proxy.port())).expect("a URL");
+    let patient = LockManager::builder().attempt_timeout(Duration::from_secs(30));
+    let locks = patient.lazy(&server.url_through(proxy.port())).expect("a URL");
     let options = PATIENT.expire(expire).renew(false);
     // The server knows the scripts.
     guarded(locks.run("first", &options, async |_| ())).await.expect("it is free");
@@ -195,10 +196,10 @@ async fn over_a_link(delay: Duration, expire: Duration) -> (Vec<Call>, Acquired)
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_server_is_asked_once() {
-    for (delay, expire) in [(250, 10_000), (20, 1_000)] {
+    for (delay, expire) in [(250, 60_000), (20, 1_000)] {
         let [delay, expire] = [delay, expire].map(Duration::from_millis);
         let (calls, acquired) = over_a_link(delay, expire).await;
-        acquired.expect("it is free");
+        assert!(acquired.is_ok(), "{acquired:?}");
         assert!(matches!(&calls[..], [call] if call.is_acquire()), "{delay:?}: {calls:?}");
     }
 }
@@ -207,7 +208,8 @@ async fn a_slow_server_is_asked_once() {
 async fn waiters_of_a_slow_server_ask_no_more_than_others() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
-    let locks = LockManager::connect(&server.url_through(proxy.port())).await.expect("it runs");
+    let patient = LockManager::builder().attempt_timeout(Duration::from_secs(30));
+    let locks = patient.connect(&server.url_through(proxy.port())).await.expect("it runs");
     // Two callers of one key: the driver takes the question over.
     let both = async || {
         let (first, second) = guarded(async {

@@ -259,8 +259,6 @@ struct Limit {
     base_since: Moment,
     /// The base is being measured: since when few are in flight, once they are.
     measuring: Option<Option<Moment>>,
-    /// No request has found the window full while its size was still too small.
-    starting: bool,
     /// The answers to requests that were sent since then, and what they have taken in all.
     epoch: Moment,
     answers: u32,
@@ -269,7 +267,8 @@ struct Limit {
     full: bool,
 }
 
-/// The least size, and the one while the base is measured.
+/// The size while the base is measured.
+const MEASURING: usize = 2;
 const SMALLEST: usize = 16;
 const FIRST: usize = 64;
 const LARGEST: usize = 16 * 1024;
@@ -293,7 +292,6 @@ impl Default for Limit {
             base: None,
             base_since: Moment::from_nanos(0),
             measuring: None,
-            starting: true,
             epoch: Moment::from_nanos(0),
             answers: 0,
             latencies: Duration::ZERO,
@@ -304,7 +302,7 @@ impl Default for Limit {
 
 impl Limit {
     fn size(&self) -> usize {
-        if self.measuring.is_some() { SMALLEST } else { self.size }
+        if self.measuring.is_some() { MEASURING } else { self.size }
     }
 
     /// A request has found no room.
@@ -317,7 +315,7 @@ impl Limit {
         let latency = sent.until(now);
         if let Some(since) = &mut self.measuring {
             match since {
-                None if in_flight < SMALLEST => *since = Some(now),
+                None if in_flight < MEASURING => *since = Some(now),
                 Some(since) if *since <= sent => self.measured(now, latency),
                 _ => {}
             }
@@ -335,6 +333,7 @@ impl Limit {
             }
             _ => self.measured(now, latency),
         }
+        self.full |= waiting;
         self.answers += 1;
         self.latencies += latency;
         // The first answer to a request of this epoch ends it.
@@ -364,18 +363,16 @@ impl Limit {
         let waiting = self.size.saturating_sub(moving as usize);
         let (delay, long) = (mean - base, LONG.max(base / 2));
         if waiting > MANY.max(self.size / 2) || delay > long {
-            self.starting = false;
             self.size = (self.size - self.size / 8).max(SMALLEST);
         } else if self.full && waiting < FEW.max(self.size / 4) && delay < long / 2 {
-            let more = if self.starting { self.size } else { self.size / 8 };
+            // Far from what the server can do, it is reached within a few answers.
+            let far = waiting < FEW.max(self.size / 4) / 2;
+            let more = if far { self.size } else { self.size / 8 };
             self.size = (self.size + more).min(LARGEST);
-        } else if self.full {
-            self.starting = false;
         }
     }
 
     fn overdue(&mut self) {
-        self.starting = false;
         self.size = (self.size - self.size / 8).max(SMALLEST);
     }
 }

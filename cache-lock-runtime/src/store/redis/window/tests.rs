@@ -33,7 +33,6 @@ impl Simulation {
                 let answer = self.busy_until.after(self.distance / 2);
                 self.in_flight.push_back((self.now, answer));
             }
-            self.limit.reached();
             let Some((sent, answer)) = self.in_flight.pop_front() else { break };
             self.now = answer;
             self.limit.answered(self.now, sent, self.in_flight.len(), true);
