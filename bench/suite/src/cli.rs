@@ -55,10 +55,12 @@ pub(crate) enum Workload {
     Leases,
     /// A foreign program holds the lock, and tells nobody that it releases
     ForeignHolder,
+    /// 50,000 callers of one process at once, and 200,000, each on a key of its own
+    Burst,
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Uncontended,
         Self::Seckill,
         Self::HandOff,
@@ -67,6 +69,7 @@ impl Workload {
         Self::IdleKeys,
         Self::Leases,
         Self::ForeignHolder,
+        Self::Burst,
     ];
 
     /// As on the command line.
@@ -80,6 +83,7 @@ impl Workload {
             Self::IdleKeys => "idle-keys",
             Self::Leases => "leases",
             Self::ForeignHolder => "foreign-holder",
+            Self::Burst => "burst",
         }
     }
 }

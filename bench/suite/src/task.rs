@@ -16,8 +16,8 @@ use crate::{
 pub(crate) enum Task {
     /// Acquires and releases, again and again, one lock after the other of sixteen.
     Cycle { cycles: u32 },
-    /// Callers that come at the same moment, spread over some keys; each has one section.
-    Crowd { callers: u32, keys: u32 },
+    /// Callers that come at the same moment, spread over some keys; each has so many sections.
+    Crowd { callers: u32, keys: u32, sections: u32 },
     /// Takes turns with the process of the other number: while one holds the lock, the other waits
     /// for it, and never does one take it twice in a row.
     TakeTurns(Turns),
@@ -84,9 +84,12 @@ pub(crate) struct Prepared {
     task: Ready,
 }
 
+/// A section's key, when it was asked for, and what came of it.
+type Section = (u32, u64, Result<Interval, Error>);
+
 enum Ready {
     Cycle { cycles: u32 },
-    Crowd { callers: JoinSet<(u32, u64, Result<Interval, Error>)>, doors: Arc<Barrier> },
+    Crowd { callers: JoinSet<Vec<Section>>, doors: Arc<Barrier> },
     TakeTurns(Turns, Arc<Signal>, Player),
     Hold { held: Vec<Held>, failed: Outcome, milliseconds: u64 },
 }
@@ -126,7 +129,7 @@ pub(crate) async fn prepare(
     lock.section(run, warm_up, Body::default()).await?;
     let task = match task {
         Task::Cycle { cycles } => Ready::Cycle { cycles },
-        Task::Crowd { callers, keys } => gather(&lock, run, callers, keys),
+        Task::Crowd { callers, keys, sections } => gather(&lock, run, callers, keys, sections),
         Task::TakeTurns(turns) => {
             let signal = Arc::new(Signal::open(&turns.directory, turns.process)?);
             Ready::TakeTurns(turns, signal, Player::With(lock.clone(), run))
@@ -190,30 +193,32 @@ async fn cycle(lock: &Implementation, run: u64, cycles: u32) -> Outcome {
     outcome
 }
 
-fn gather(lock: &Implementation, run: u64, number: u32, keys: u32) -> Ready {
+fn gather(lock: &Implementation, run: u64, number: u32, keys: u32, sections: u32) -> Ready {
     let doors = Arc::new(Barrier::new(number as usize + 1));
     let mut callers = JoinSet::new();
     for caller in 0..number {
         let (lock, doors, key) = (lock.clone(), Arc::clone(&doors), caller % keys);
         callers.spawn(async move {
             doors.wait().await;
-            let asked = clock::now();
-            let body = Body { work: Work::Yield, ..Body::default() };
-            (key, asked, lock.section(run, key, body).await)
+            let mut outcomes = Vec::with_capacity(sections as usize);
+            for _ in 0..sections {
+                let asked = clock::now();
+                let body = Body { work: Work::Yield, ..Body::default() };
+                outcomes.push((key, asked, lock.section(run, key, body).await));
+            }
+            outcomes
         });
     }
     Ready::Crowd { callers, doors }
 }
 
-async fn crowd(
-    mut callers: JoinSet<(u32, u64, Result<Interval, Error>)>,
-    doors: &Barrier,
-) -> Result<Outcome, Error> {
+async fn crowd(mut callers: JoinSet<Vec<Section>>, doors: &Barrier) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     doors.wait().await;
     while let Some(caller) = callers.join_next().await {
-        let (key, asked, section) = caller?;
-        outcome.section(key, asked, section);
+        for (key, asked, section) in caller? {
+            outcome.section(key, asked, section);
+        }
     }
     Ok(outcome)
 }

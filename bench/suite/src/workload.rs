@@ -88,6 +88,7 @@ pub(crate) fn plan(options: &Options, directory: &Path) -> Vec<Plan> {
             Workload::HandOff => between_processes::hand_off(options, directory),
             Workload::ForeignHolder => between_processes::foreign_holder(options, directory),
             Workload::Leases => leases::leases(options),
+            Workload::Burst => crowds::burst(options),
         };
         let mut first = true;
         plan.cases

@@ -62,7 +62,7 @@ pub(super) fn draw_all(results: &[Results<'_>], directory: &Path) -> Result<(), 
                 &lines(results),
                 time,
             )?,
-            Workload::IdleKeys | Workload::Leases => {}
+            Workload::IdleKeys | Workload::Leases | Workload::Burst => {}
         }
     }
     Ok(())
@@ -85,7 +85,7 @@ pub(super) fn of(workload: Workload) -> &'static [(&'static str, &'static str)] 
         Workload::ForeignHolder => {
             &[("foreign-holder", "The time from the release to the section")]
         }
-        Workload::IdleKeys | Workload::Leases => &[],
+        Workload::IdleKeys | Workload::Leases | Workload::Burst => &[],
     }
 }
 

@@ -133,5 +133,10 @@ fn about(workload: Workload) -> &'static str {
              one from that program to the implementation. What that program costs is not in the \
              table, other than in the server's CPU."
         }
+        Workload::Burst => {
+            "Each task has a key of its own, so it waits for no holder, only for the server. It has one \
+             section, in which it lets other tasks run once, or eight one after the other. The peers \
+             run the smallest size only."
+        }
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn all(results: &[Results<'_>]) -> Vec<Target> {
             Workload::Processes => contended(results, 10.0, 0.1, &mut targets),
             Workload::HandOff => hand_off(results, &mut targets),
             Workload::IdleKeys => idle_keys(results, &mut targets),
+            Workload::Burst => burst(results, &mut targets),
             Workload::Scaling | Workload::Leases | Workload::ForeignHolder => {}
         }
     }
@@ -107,6 +108,14 @@ fn idle_keys(results: &Results<'_>, targets: &mut Vec<Target>) {
     for (server, keys) in results.plan.servers.iter().enumerate().skip(1) {
         let what = format!("cache-lock with {keys} idle keys / without");
         push_ratio(results, targets, what, 1.05, on(server), on(0));
+    }
+}
+
+fn burst(results: &Results<'_>, targets: &mut Vec<Target>) {
+    for raw in results.cases.iter().filter(|case| matches!(case.case.kind, Kind::Raw { .. })) {
+        let variant = &raw.case.variant;
+        let ours = find(results, |case| case.case.kind == AWAITED && case.case.variant == *variant);
+        push_ratio(results, targets, format!("cache-lock / raw, {variant}"), 3.0, ours, Some(raw));
     }
 }
 

@@ -13,7 +13,10 @@ fn crowd(kind: Kind, processes: u32, callers: u32, keys: u32, variant: String) -
         kind,
         variant,
         flavour: Flavour::MultiThread,
-        tasks: vec![Task::Crowd { callers: callers / processes, keys }; processes as usize],
+        tasks: vec![
+            Task::Crowd { callers: callers / processes, keys, sections: 1 };
+            processes as usize
+        ],
         server: 0,
         figure: Figure::Wall,
     }
@@ -62,6 +65,33 @@ pub(super) fn scaling(options: &Options) -> Plan {
         // The most expensive one; five rounds are what a median takes.
         rounds: options.rounds().min(5),
         size: format!("{callers} callers"),
+        servers: vec![0],
+        cases,
+    }
+}
+
+/// Each caller has a key of its own, so nobody waits for a holder: what is measured is how much a
+/// connection carries. Once, and with callers that come back.
+pub(super) fn burst(options: &Options) -> Plan {
+    let sizes: &[(u32, u32)] =
+        if options.quick { &[(20_000, 1)] } else { &[(50_000, 1), (50_000, 8), (200_000, 1)] };
+    let mut cases = Vec::new();
+    for &(callers, sections) in sizes {
+        let peers = Peer::ALL.map(|peer| Kind::Peer(peer, Tuning::Retry(RETRY)));
+        // Of the others one size tells enough.
+        let peers = peers.into_iter().filter(|_| (callers, sections) == sizes[0]);
+        for kind in [Kind::Raw { retry_ms: RETRY }].into_iter().chain(CACHE_LOCK).chain(peers) {
+            let times = if sections == 1 { "once" } else { "8 times" };
+            let variant = format!("{callers} callers, {times}");
+            let mut case = crowd(kind, 1, callers, callers, variant);
+            case.tasks = vec![Task::Crowd { callers, keys: callers, sections }];
+            cases.push(case);
+        }
+    }
+    Plan {
+        workload: Workload::Burst,
+        rounds: options.rounds().min(5),
+        size: "a key for each caller".to_owned(),
         servers: vec![0],
         cases,
     }
