@@ -3,7 +3,10 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -47,6 +50,8 @@ pub(crate) struct Waiter {
     pub(crate) patience: Moment,
     /// Until when it waits for the first answer of the server.
     pub(crate) end: Moment,
+    /// Where it stands in its line. Read and written under the lock of all places.
+    serial: AtomicU64,
     state: Mutex<State>,
     /// A question that the waiter's own future drives, until somebody else depends on it.
     asked: Mutex<Option<(OwnerToken, Asked)>>,
@@ -69,7 +74,16 @@ impl Waiter {
         end: Moment,
     ) -> Self {
         let state = Mutex::new(State::Waiting(None));
-        Self { settings, enclosing, patience, end, state, asked: Mutex::default() }
+        let (serial, asked) = (AtomicU64::new(0), Mutex::default());
+        Self { settings, enclosing, patience, end, serial, state, asked }
+    }
+
+    pub(super) fn serial(&self) -> u64 {
+        self.serial.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_serial(&self, serial: u64) {
+        self.serial.store(serial, Ordering::Relaxed);
     }
 
     /// The place of the key hands it the lock. Returns whom to wake.
