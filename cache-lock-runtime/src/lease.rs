@@ -8,16 +8,16 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, futures::Notified};
-
 use crate::{
     agenda::Slot,
     clock::Moment,
     error::{LockError, LostReason},
     fence::FencingToken,
     key::LockKey,
+    log,
     options::Settings,
     owner::OwnerToken,
+    signal::{Given, Signal},
 };
 
 /// How much earlier than the server a holder takes its lease for over: the clocks of two machines
@@ -42,7 +42,7 @@ pub(crate) struct Lease {
     /// Until when the lease is ours, in nanoseconds of [`Moment`].
     deadline: AtomicU64,
     state: AtomicU8,
-    lost: Notify,
+    lost: Signal,
     schedule: Mutex<Schedule>,
     /// How many spans of a long hold were reported.
     long_hold: AtomicU32,
@@ -97,7 +97,7 @@ impl Lease {
             enclosing,
             deadline: AtomicU64::new(deadline.as_nanos()),
             state: AtomicU8::new(HELD),
-            lost: Notify::new(),
+            lost: Signal::default(),
             schedule: Mutex::new(Schedule::Out),
             long_hold: AtomicU32::new(0),
             not_renewed: AtomicBool::new(false),
@@ -160,8 +160,8 @@ impl Lease {
         };
         if self.end(state) {
             // First of all: what reads the log may fail.
-            self.lost.notify_waiters();
-            tracing::warn!(
+            self.lost.give();
+            log::warn!(
                 key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
                 "lock lost: {reason}"
             );
@@ -184,8 +184,8 @@ impl Lease {
 
     /// Ready when the lease is lost, for those who ask before looking at
     /// [`lost_reason`](Self::lost_reason).
-    pub(crate) fn loss(&self) -> Notified<'_> {
-        self.lost.notified()
+    pub(crate) fn loss(&self) -> Given<'_> {
+        self.lost.given()
     }
 
     /// Takes note of a successful extension. It never ends the lease earlier, nor later than the

@@ -120,13 +120,11 @@ impl Waiter {
         }
     }
 
-    pub(super) fn wake(&self) {
-        let waker = match &*self.state() {
-            State::Waiting(waker) => waker.clone(),
+    /// The waker that it has left. When it is polled it leaves another one.
+    pub(super) fn take_waker(&self) -> Option<Waker> {
+        match &mut *self.state() {
+            State::Waiting(waker) => waker.take(),
             _ => None,
-        };
-        if let Some(waker) = waker {
-            waker.wake();
         }
     }
 
@@ -158,10 +156,11 @@ impl Waiter {
     }
 
     pub(super) fn poll_outcome(&self, context: &mut Context<'_>) -> Poll<Outcome> {
+        // Cloned and dropped outside of the lock, as both run code of the caller's.
+        let mut waker = Some(context.waker().clone());
         let mut state = self.state();
         match &mut *state {
-            State::Waiting(Some(waker)) => waker.clone_from(context.waker()),
-            State::Waiting(waker) => *waker = Some(context.waker().clone()),
+            State::Waiting(before) => std::mem::swap(before, &mut waker),
             State::Handed(_) | State::Refused(_) | State::Missed | State::Left => {
                 return Poll::Ready(match std::mem::replace(&mut *state, State::Left) {
                     State::Handed(lease) => Outcome::Handed(lease),
@@ -170,6 +169,7 @@ impl Waiter {
                 });
             }
         }
+        drop(state);
         Poll::Pending
     }
 

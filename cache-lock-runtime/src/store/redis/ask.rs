@@ -14,6 +14,7 @@ use super::{
 use crate::{
     clock::Moment,
     key::LockKey,
+    log,
     store::{Ended, Failed, Fate, Question, Released, Reply},
 };
 
@@ -79,7 +80,7 @@ impl RedisStore {
             if answer.is_err() {
                 store.release_stray(&key, &over, until).await;
             }
-            tracing::debug!(%key, "unanswered request taken back");
+            log::debug!(%key, "unanswered request taken back");
         });
     }
 
