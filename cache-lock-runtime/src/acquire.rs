@@ -85,7 +85,7 @@ async fn wait(
         }
         Err(Refusal::Backend(error)) => {
             manager.counts.failed.fetch_add(1, Ordering::Relaxed);
-            log::warn!(%key, ?waited, %error, "lock not acquired");
+            log::debug!(%key, ?waited, %error, "lock not acquired");
             Err(LockError::backend(&key, waited, error))
         }
         Err(Refusal::ShutDown) => Err(LockError::ShutDown),

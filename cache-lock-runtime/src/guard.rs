@@ -216,7 +216,8 @@ impl LockGuard {
                 Ok(released)
             }
             Err(source) => {
-                log::warn!(key = %self.lease.key, error = %source, "lock not released yet");
+                // The next try, in the background, warns if it fails as well.
+                log::debug!(key = %self.lease.key, error = %source, "lock not released yet");
                 Err(LockError::backend(&self.lease.key, waited, source))
             }
         }

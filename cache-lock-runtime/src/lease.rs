@@ -150,22 +150,40 @@ impl Lease {
         LockError::Lost { key: self.key.clone(), reason }
     }
 
-    /// Ends the lease. The first reason is the one that stays.
+    /// Ends the lease, and warns. The first reason is the one that stays.
     pub(crate) fn lose(&self, reason: LostReason) {
+        if self.lose_quietly(reason) {
+            log::warn!(
+                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
+                "lock lost: {reason}"
+            );
+        }
+    }
+
+    /// Ends the lease for a shutdown, which warns once for all leases. False if it had ended before.
+    pub(crate) fn shut_down(&self) -> bool {
+        let ended = self.lose_quietly(LostReason::ShutDown);
+        if ended {
+            log::debug!(
+                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
+                "lock lost: {}", LostReason::ShutDown
+            );
+        }
+        ended
+    }
+
+    fn lose_quietly(&self, reason: LostReason) -> bool {
         let state = match reason {
             LostReason::Expired => EXPIRED,
             LostReason::Gone => GONE,
             LostReason::MaxHold => MAX_HOLD,
             LostReason::ShutDown => SHUT_DOWN,
         };
-        if self.end(state) {
-            // First of all: what reads the log may fail.
+        let ended = self.end(state);
+        if ended {
             self.lost.give();
-            log::warn!(
-                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
-                "lock lost: {reason}"
-            );
         }
+        ended
     }
 
     /// The holder has given the lease up. False if it was lost before, or should have been.

@@ -216,10 +216,11 @@ impl Renewer {
 
     fn end_all(&self) {
         let leases = self.agenda.take_all();
-        for lease in &leases {
-            lease.lose(LostReason::ShutDown);
-        }
+        let lost = leases.iter().filter(|lease| lease.shut_down()).count();
         self.ended().extend(leases);
+        if lost > 0 {
+            log::warn!(lost, "locks lost: {}", LostReason::ShutDown);
+        }
     }
 
     /// Waits until every lease that [`close`](Self::close) ended was let go of by its holder.
