@@ -49,6 +49,19 @@ async fn lock_and_fence_share_a_slot() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn locks_share_no_record() {
+    let server = RedisServer::start();
+    let locks = LockManager::connect(&server.url()).await.expect("the server runs");
+    let mut guards = Vec::new();
+    for key in ["job", "job:{job}", "a:b", "a:{a:b}", "{a}", "{a}:", "{a}:{a}"] {
+        let guard = locks.acquire(key, &ONCE).await;
+        guards.push(guard.unwrap_or_else(|error| panic!("{error}")));
+        let names = server.cli(&["KEYS", "*"]).lines().count();
+        assert_eq!(names, 2 * guards.len(), "a lock and a fence for each, {key} too");
+    }
+}
+
 /// Where it is not so, the key is refused before anything is sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_whose_slot_a_fence_cannot_share() {

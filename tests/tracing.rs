@@ -5,7 +5,7 @@ mod log;
 
 use std::time::Duration;
 
-use cache_lock::{LockKey, LockManager, LockOptions};
+use cache_lock::{LockKey, LockManager, LockOptions, LostReason};
 use test_support::{RedisServer, wait_until};
 use tracing::Level;
 
@@ -104,14 +104,19 @@ async fn a_dead_server_is_a_warning() {
     let third = key.clone().part(3);
     locks.acquire(third.clone(), &options).await.expect_err("the server is dead");
     let refused = event("lock not acquired", &third);
-    assert_eq!(refused.level, Level::WARN);
+    assert_eq!(refused.level, Level::DEBUG, "the caller has the error");
     assert!(!refused.field("error").is_empty() && !refused.field("waited").is_empty());
     assert_eq!(span("cache_lock.acquire", &third)[0].field("outcome"), r#""failed""#);
 
     second_guard.release().await.expect_err("the server is dead");
     let unreleased = event("lock not released yet", &second);
-    assert_eq!(unreleased.level, Level::WARN);
+    assert_eq!(unreleased.level, Level::DEBUG, "the caller has the error");
     assert_eq!(unreleased.within, ["cache_lock.release"]);
+    wait_until("the next try fails", || {
+        let message = "lock not released yet; trying again";
+        about(&second).iter().any(|record| record.message() == message)
+    });
+    assert_eq!(event("lock not released yet; trying again", &second).level, Level::WARN);
     assert_eq!(span("cache_lock.release", &second)[0].field("outcome"), r#""failed""#);
 
     first.lost().await;
@@ -125,4 +130,31 @@ async fn a_dead_server_is_a_warning() {
     let renewals =
         about(&key).into_iter().filter(|record| record.message().contains("renewed yet"));
     assert_eq!(renewals.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_warns_once_of_the_locks_that_it_ends() {
+    let (_server, locks, key) = start("shutdown").await;
+    let before = records().len();
+    let keys: Vec<_> = (0..20).map(|number| key.clone().part(number)).collect();
+    let mut guards = Vec::new();
+    for key in &keys {
+        guards.push(locks.acquire(key.clone(), &ONCE).await.expect("it is free"));
+    }
+    // Those who are told let go.
+    let released = async {
+        for guard in guards {
+            assert_eq!(guard.lost().await, LostReason::ShutDown);
+        }
+    };
+    tokio::join!(locks.shutdown(), released);
+
+    for key in &keys {
+        assert_eq!(event("lock lost: ", key).level, Level::DEBUG);
+        assert!(about(key).iter().all(|record| record.level == Level::DEBUG), "{:#?}", about(key));
+    }
+    let shut_down = |record: &Record| record.message().starts_with("locks lost: ");
+    let told: Vec<_> = records().into_iter().skip(before).filter(shut_down).collect();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert_eq!((told[0].level, told[0].field("lost")), (Level::WARN, "20"));
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tracing::{Instrument as _, field::Empty};
+use tracing::field::Empty;
 
 use crate::{
     clock::Moment,
@@ -13,6 +13,7 @@ use crate::{
     guard::LockGuard,
     key::LockKey,
     lease::Lease,
+    log::{self, Span},
     manager::Inner,
     options::{LockOptions, Settings},
     queue::{Outcome, Refusal, Waiter},
@@ -40,7 +41,7 @@ pub(crate) async fn acquire(
         && let Some(lease) = manager.queues.take(&key, settings, enclosing.as_ref())
     {
         let guard = LockGuard::new(Arc::clone(manager), lease, Duration::ZERO);
-        tracing::debug!(%key, fence = %guard.token(), "lock acquired");
+        log::debug!(%key, fence = %guard.token(), "lock acquired");
         return Ok(guard);
     }
     // Boxed, since a lock must not make its user's own future large.
@@ -56,9 +57,11 @@ async fn wait(
 ) -> Result<LockGuard, LockError> {
     // A shutdown waits for it, and so for what it takes back.
     let _running = manager.driver.running();
-    let span = tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty);
+    let span = Span::new(
+        || tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty),
+    );
     let waiting = wait_in_line(manager, &key, &settings, enclosing, started);
-    let acquired = waiting.instrument(span.clone()).await;
+    let acquired = span.around(waiting).await;
     let waited = started.until(Moment::now());
     let outcome = match &acquired {
         Ok(_) => "acquired",
@@ -66,23 +69,23 @@ async fn wait(
         Err(Refusal::Backend(_)) => "failed",
         Err(Refusal::ShutDown) => "shut down",
     };
-    span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
+    span.record(waited, outcome);
     let _entered = span.enter();
     match acquired {
         Ok(guard) => {
-            tracing::debug!(%key, fence = %guard.token(), ?waited, "lock acquired");
+            log::debug!(%key, fence = %guard.token(), ?waited, "lock acquired");
             Ok(guard)
         }
         // Whatever the server said in the end, asking again is of no use.
         Err(_) if manager.is_closed() => Err(LockError::ShutDown),
         Err(Refusal::Busy { no_expiry }) => {
             manager.counts.contended.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(%key, ?waited, "lock contended");
+            log::debug!(%key, ?waited, "lock contended");
             Err(LockError::Contended { key, waited, no_expiry })
         }
         Err(Refusal::Backend(error)) => {
             manager.counts.failed.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%key, ?waited, %error, "lock not acquired");
+            log::debug!(%key, ?waited, %error, "lock not acquired");
             Err(LockError::backend(&key, waited, error))
         }
         Err(Refusal::ShutDown) => Err(LockError::ShutDown),

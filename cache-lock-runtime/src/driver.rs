@@ -6,7 +6,7 @@
 //! still in a blocked one, and run ahead in tests that pause the clock.
 
 use std::{
-    io,
+    io, mem,
     panic::{self, AssertUnwindSafe},
     pin::{Pin, pin},
     sync::{
@@ -24,6 +24,7 @@ use crate::{
     agenda::{Agenda, Slot},
     clock::Moment,
     error::{BackendError, BackendErrorKind},
+    signal::{Signal, wake_all},
 };
 
 /// How long a driver goes on after its manager was dropped, to send what is still to be sent.
@@ -40,7 +41,7 @@ pub(crate) struct Driver {
 struct Shared {
     timers: Agenda<Waker>,
     tasks: AtomicUsize,
-    idle: Notify,
+    idle: Signal,
     stop: Notify,
 }
 
@@ -50,7 +51,7 @@ impl Driver {
         let shared = Shared {
             timers: Agenda::new(),
             tasks: AtomicUsize::new(0),
-            idle: Notify::new(),
+            idle: Signal::default(),
             stop: Notify::new(),
         };
         Self { runtime: OnceLock::new(), starting: Mutex::default(), shared: Arc::new(shared) }
@@ -171,14 +172,14 @@ impl Shared {
                 stop.as_mut().poll(context).map(|()| None)
             });
             match woken.await {
-                Some(wakers) => wake(wakers),
+                Some(wakers) => wake_all(wakers),
                 None => break,
             }
         }
         // Tasks that are left may be waiting for a timer.
         let timers = async {
             loop {
-                wake(self.timers.due().await);
+                wake_all(self.timers.due().await);
             }
         };
         let mut timers = pin!(timers);
@@ -192,7 +193,7 @@ impl Shared {
 
     async fn idle(&self) {
         loop {
-            let idle = self.idle.notified();
+            let idle = self.idle.given();
             if self.tasks.load(Ordering::SeqCst) == 0 {
                 return;
             }
@@ -201,17 +202,12 @@ impl Shared {
     }
 }
 
-/// Wakes those whose time has come. A waker is code of whoever waits: one that panics must not end the
-/// thread on which all leases are renewed.
-fn wake(wakers: Vec<Waker>) {
-    for waker in wakers {
-        unharmed(|| waker.wake());
-    }
-}
-
 /// Runs code that may panic, and goes on all the same.
 pub(crate) fn unharmed(event: impl FnOnce()) {
-    let _ = panic::catch_unwind(AssertUnwindSafe(event));
+    if let Err(panicked) = panic::catch_unwind(AssertUnwindSafe(event)) {
+        // What it panicked with may panic once more when it is dropped.
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(panicked))).map_err(mem::forget);
+    }
 }
 
 /// Something that has to come to its end before the driver is idle.
@@ -222,7 +218,7 @@ pub(crate) struct Running(Arc<Shared>);
 impl Drop for Running {
     fn drop(&mut self) {
         if self.0.tasks.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.idle.notify_waiters();
+            self.0.idle.give();
         }
     }
 }
@@ -242,7 +238,11 @@ impl Future for Sleep<'_> {
             return Poll::Ready(());
         }
         match self.slot {
-            Some(slot) => self.timers.update(slot, |waker| waker.clone_from(context.waker())),
+            Some(slot) => {
+                // The waker before it is dropped outside of the lock: that is code of its task.
+                let mut waker = context.waker().clone();
+                self.timers.update(slot, |before| mem::swap(before, &mut waker));
+            }
             None => self.slot = Some(self.timers.insert(self.due, context.waker().clone())),
         }
         Poll::Pending
@@ -296,5 +296,31 @@ mod tests {
         woken.recv_timeout(Duration::from_secs(30)).expect("the thread goes on");
         drop(sleeps);
         driver.stop();
+    }
+    /// A task that nothing but a waker keeps alive.
+    struct LastOfItsTask(#[expect(dead_code, reason = "dropped")] Sleep<'static>);
+
+    impl Wake for LastOfItsTask {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn a_waker_that_drops_its_task_is_dropped_outside_of_the_lock() {
+        let (sender, done) = mpsc::channel();
+        std::thread::spawn(move || {
+            let driver: &Driver = Box::leak(Box::new(Driver::new()));
+            let poll = |sleep: &mut Sleep<'_>, waker: &Waker| {
+                assert!(Pin::new(sleep).poll(&mut Context::from_waker(waker)).is_pending());
+            };
+            let due = Moment::now().after(Duration::from_secs(600));
+            let (mut first, mut second) = (driver.sleep_until(due), driver.sleep_until(due));
+            poll(&mut second, Waker::noop());
+            let last = Waker::from(Arc::new(LastOfItsTask(second)));
+            poll(&mut first, &last);
+            drop(last);
+            poll(&mut first, Waker::noop());
+            sender.send(driver.timers()).expect("the test waits");
+        });
+        assert_eq!(done.recv_timeout(Duration::from_secs(30)), Ok(1));
     }
 }

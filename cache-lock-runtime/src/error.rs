@@ -243,7 +243,7 @@ impl fmt::Display for KeyProblem {
                 "has a brace but no hash tag; write a tag as `{tag}` in the prefix, or leave braces out",
             ),
             Self::Reserved => f.write_str(
-                "ends in `:fence`, `:waiting` or `:result`, which names a record of another lock",
+                "ends in `:fence`, `:waiting` or `:result`, as the records beside a lock do; end it otherwise",
             ),
         }
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tracing::{Instrument as _, field::Empty};
+use tracing::field::Empty;
 
 #[cfg(feature = "serde")]
 use crate::owner::OwnerToken;
@@ -18,6 +18,7 @@ use crate::{
     fence::FencingToken,
     key::LockKey,
     lease::Lease,
+    log::{self, Span},
     manager::Inner,
     options::{OnLost, check_lease},
     queue::Ending,
@@ -187,10 +188,11 @@ impl LockGuard {
         let (store, key) = (&self.manager.store, &self.lease.key);
         // However short the lease was, it is good to know what became of it.
         let give_up = started.after(self.manager.attempt_timeout);
-        let span =
-            tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty);
+        let span = Span::new(
+            || tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty),
+        );
         let releasing = store.release(key, ended, give_up);
-        let mut released = releasing.instrument(span.clone()).await;
+        let mut released = span.around(releasing).await;
         let waited = started.until(Moment::now());
         if let Ok(released) = &mut released {
             let passed_on = !self.manager.queues.released(key, &ended.token);
@@ -206,15 +208,16 @@ impl LockGuard {
             Ok(Released::Unknown) => "unknown",
             Err(_) => "failed",
         };
-        span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
+        span.record(waited, outcome);
         let _entered = span.enter();
         match released {
             Ok(released) => {
-                tracing::debug!(key = %self.lease.key, ?released, ?waited, "lock released");
+                log::debug!(key = %self.lease.key, ?released, ?waited, "lock released");
                 Ok(released)
             }
             Err(source) => {
-                tracing::warn!(key = %self.lease.key, error = %source, "lock not released yet");
+                // The next try, in the background, warns if it fails as well.
+                log::debug!(key = %self.lease.key, error = %source, "lock not released yet");
                 Err(LockError::backend(&self.lease.key, waited, source))
             }
         }
@@ -241,7 +244,7 @@ impl LockGuard {
             Ending::Over => Released::AlreadyExpired,
         };
         self.state = State::Done;
-        tracing::debug!(key = %self.lease.key, ?released, "lock released");
+        log::debug!(key = %self.lease.key, ?released, "lock released");
         (Some(released), in_time)
     }
 

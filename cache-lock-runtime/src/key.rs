@@ -26,8 +26,9 @@ pub(crate) const MAX_LEN: usize = 1024;
 /// assert_eq!(LockKey::new("room").part("a:b").as_str(), "room:a%3Ab");
 /// ```
 ///
-/// A key is used when a lock is acquired; one that is empty, longer than 1 KiB, or has braces
-/// without being a Redis hash tag is refused there with
+/// A key is used when a lock is acquired; one that is empty, longer than 1 KiB, has braces without
+/// being a Redis hash tag, or has one and ends in `:fence`, `:waiting` or `:result`, is refused there
+/// with
 /// [`LockError::InvalidKey`](crate::LockError::InvalidKey).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockKey {
@@ -91,10 +92,14 @@ impl LockKey {
 
     /// A record beside the lock's own. It lies in the same cluster slot, and begins as the key does
     /// up to its last part, so that an ACL rule for a prefix covers it.
+    ///
+    /// No two records have the same name. Before the suffix stands `}` if the key has no tag of its
+    /// own, and then the key is between the braces; else it is `:`, and the key is all before that. Both
+    /// names have a tag and such an end, with which [`validate`](Self::validate) accepts no key.
     #[cfg(any(feature = "redis", test))]
     fn beside(&self, suffix: &str) -> String {
         if hash_tag(&self.text).is_some() {
-            return format!("{}{suffix}", self.text);
+            return format!("{}:{suffix}", self.text);
         }
         let start = self.text.rsplit_once(':').map_or(&*self.text, |(start, _)| start);
         format!("{start}:{{{}}}{suffix}", self.text)
@@ -401,13 +406,58 @@ mod tests {
             (key("room:42"), "room:{room:42}:fence"),
             (key("shop:eu").part("a").part(1), "shop:eu:a:{shop:eu:a:1}:fence"),
             (key("job"), "job:{job}:fence"),
-            (key("{eu}:room").part(42), "{eu}:room:42:fence"),
+            (key("{eu}:room").part(42), "{eu}:room:42::fence"),
+            (key("job:{job}"), "job:{job}::fence"),
         ] {
             assert_eq!(lock.fence_key(), fence);
             assert_eq!(lock.result_key(), fence.replace(":fence", ":result"));
             let slot_of_lock = hash_tag(lock.as_str()).unwrap_or(lock.as_str());
             assert_eq!(hash_tag(fence), Some(slot_of_lock));
         }
+    }
+
+    /// All keys of up to five of these pieces, the names of records beside those, and the names beside
+    /// them in turn.
+    #[test]
+    fn no_two_records_have_the_same_name() {
+        let pieces = ["", "a", ":", "{", "}", "{a}", ":fence", ":result", ":waiting"];
+        let mut keys = std::collections::BTreeSet::from([String::new()]);
+        for _ in 0..5 {
+            let longer = keys.iter().flat_map(|key| pieces.map(|piece| format!("{key}{piece}")));
+            keys = longer.collect();
+        }
+        for _ in 0..2 {
+            let lock_keys: Vec<_> = keys.iter().map(|text| key(text)).collect();
+            keys.extend(lock_keys.iter().flat_map(records_beside));
+        }
+        let accepted = || keys.iter().map(|text| key(text)).filter(|key| key.validate().is_ok());
+        assert!(accepted().count() > 10_000);
+        let mut names = std::collections::HashMap::new();
+        for key in accepted() {
+            let own = [key.as_str().to_owned()];
+            for name in own.into_iter().chain(records_beside(&key)) {
+                assert_eq!(hash_tag(&name).unwrap_or(&name), slot(&key), "{name} of {key}");
+                // As the rules `~prefix:*`, and `~key ~key:*` for a key that is nothing but a prefix.
+                for (end, _) in key.as_str().match_indices(':') {
+                    assert!(name.starts_with(&key.as_str()[..=end]), "{name} of {key}");
+                }
+                if !key.as_str().contains(':') && name != key.as_str() {
+                    assert!(name.starts_with(&format!("{key}:")), "{name} of {key}");
+                }
+                if let Some(other) = names.insert(name, key.clone()) {
+                    panic!("{key} and {other} share a record");
+                }
+            }
+        }
+    }
+
+    fn records_beside(key: &LockKey) -> [String; 3] {
+        [key.fence_key(), key.waiting_key(), key.result_key()]
+    }
+
+    /// What Redis Cluster hashes.
+    fn slot(key: &LockKey) -> &str {
+        hash_tag(key.as_str()).unwrap_or(key.as_str())
     }
 
     #[test]

@@ -8,16 +8,16 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, futures::Notified};
-
 use crate::{
     agenda::Slot,
     clock::Moment,
     error::{LockError, LostReason},
     fence::FencingToken,
     key::LockKey,
+    log,
     options::Settings,
     owner::OwnerToken,
+    signal::{Given, Signal},
 };
 
 /// How much earlier than the server a holder takes its lease for over: the clocks of two machines
@@ -42,7 +42,7 @@ pub(crate) struct Lease {
     /// Until when the lease is ours, in nanoseconds of [`Moment`].
     deadline: AtomicU64,
     state: AtomicU8,
-    lost: Notify,
+    lost: Signal,
     schedule: Mutex<Schedule>,
     /// How many spans of a long hold were reported.
     long_hold: AtomicU32,
@@ -97,7 +97,7 @@ impl Lease {
             enclosing,
             deadline: AtomicU64::new(deadline.as_nanos()),
             state: AtomicU8::new(HELD),
-            lost: Notify::new(),
+            lost: Signal::default(),
             schedule: Mutex::new(Schedule::Out),
             long_hold: AtomicU32::new(0),
             not_renewed: AtomicBool::new(false),
@@ -150,22 +150,40 @@ impl Lease {
         LockError::Lost { key: self.key.clone(), reason }
     }
 
-    /// Ends the lease. The first reason is the one that stays.
+    /// Ends the lease, and warns. The first reason is the one that stays.
     pub(crate) fn lose(&self, reason: LostReason) {
+        if self.lose_quietly(reason) {
+            log::warn!(
+                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
+                "lock lost: {reason}"
+            );
+        }
+    }
+
+    /// Ends the lease for a shutdown, which warns once for all leases. False if it had ended before.
+    pub(crate) fn shut_down(&self) -> bool {
+        let ended = self.lose_quietly(LostReason::ShutDown);
+        if ended {
+            log::debug!(
+                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
+                "lock lost: {}", LostReason::ShutDown
+            );
+        }
+        ended
+    }
+
+    fn lose_quietly(&self, reason: LostReason) -> bool {
         let state = match reason {
             LostReason::Expired => EXPIRED,
             LostReason::Gone => GONE,
             LostReason::MaxHold => MAX_HOLD,
             LostReason::ShutDown => SHUT_DOWN,
         };
-        if self.end(state) {
-            // First of all: what reads the log may fail.
-            self.lost.notify_waiters();
-            tracing::warn!(
-                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
-                "lock lost: {reason}"
-            );
+        let ended = self.end(state);
+        if ended {
+            self.lost.give();
         }
+        ended
     }
 
     /// The holder has given the lease up. False if it was lost before, or should have been.
@@ -184,8 +202,8 @@ impl Lease {
 
     /// Ready when the lease is lost, for those who ask before looking at
     /// [`lost_reason`](Self::lost_reason).
-    pub(crate) fn loss(&self) -> Notified<'_> {
-        self.lost.notified()
+    pub(crate) fn loss(&self) -> Given<'_> {
+        self.lost.given()
     }
 
     /// Takes note of a successful extension. It never ends the lease earlier, nor later than the

@@ -14,6 +14,7 @@ mod fence;
 mod guard;
 mod key;
 mod lease;
+mod log;
 mod manager;
 mod options;
 mod owner;
@@ -23,6 +24,7 @@ mod queue;
 mod renew;
 mod retry;
 mod scope;
+mod signal;
 pub mod single_flight;
 #[cfg_attr(
     not(all(feature = "redis", feature = "serde")),

@@ -30,8 +30,10 @@ use crate::{
     error::{BackendError, BackendErrorKind},
     key::LockKey,
     lease::{Lease, drift},
+    log,
     options::Settings,
     owner::{OwnerToken, Owners},
+    signal::wake_all,
     store::{
         Ended, Failed, Fate, Inbox, Progress, Push, Question, Released, Reply, Store,
         memory::MemoryStore,
@@ -219,17 +221,19 @@ impl Queues {
         let slot = self.alarms.insert(now.after(NEARBY), Alarm::Release(detached));
         let give_up = now.after(self.attempt);
         let (queues, key) = (Arc::clone(self), lease.key.clone());
-        runtime.spawn(async move {
+        let release = async move {
             match queues.store.release(&key, &ended, give_up).await {
                 Ok(released) => {
-                    tracing::debug!(%key, ?released, "lock released in the background");
+                    log::debug!(%key, ?released, "lock released in the background");
                     queues.released(&key, &ended.token);
                     drop(queues.alarms.remove(slot));
                 }
                 // The alarm tries again.
-                Err(error) => tracing::debug!(%key, %error, "lock not released yet"),
+                Err(error) => log::debug!(%key, %error, "lock not released yet"),
             }
-        });
+        };
+        // Hooks of the caller's runtime run in here.
+        unharmed(|| drop(runtime.spawn(release)));
     }
 
     fn detach(self: &Arc<Self>, key: LockKey, ended: Ended, until: Moment) {
@@ -405,7 +409,7 @@ impl Queues {
         {
             self.drive(key, token, errand, patience);
             // It keeps its own time from now on.
-            waiter.wake();
+            wake_all(waiter.take_waker());
         }
         if let Some(waiter) = cancel {
             drop(waiter.take_over());
@@ -414,9 +418,7 @@ impl Queues {
             let until = now.after(ended.expire);
             self.detach(key.clone(), ended, until);
         }
-        for waker in wake {
-            waker.wake();
-        }
+        wake_all(wake);
     }
 
     fn ask(self: &Arc<Self>, question: Question, runtime: Option<Handle>) -> Asked {
@@ -576,6 +578,9 @@ fn poll_patience<'a>(
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
         if let Some(waiter) = self.waiter.take() {
+            // Dropped before the lock of all keys is taken, and whatever its drop does: that is code of
+            // the caller's.
+            unharmed(|| drop(waiter.take_waker()));
             self.queues.at(&self.key, |place, scene, effects| place.leave(scene, &waiter, effects));
         }
     }

@@ -11,15 +11,15 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Notify;
-
 use crate::{
     agenda::Agenda,
     clock::Moment,
     driver::Driver,
     error::{BackendError, LostReason},
     lease::{Lease, Schedule, attempt, drift},
+    log,
     queue::Queues,
+    signal::Signal,
     store::{Extended, Extension, Store},
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct Renewer {
     closed: AtomicBool,
     /// Leases that were still held when the renewer closed.
     ended: Mutex<Vec<Arc<Lease>>>,
-    left: Notify,
+    left: Signal,
 }
 
 impl Renewer {
@@ -59,7 +59,7 @@ impl Renewer {
             attempt,
             closed: AtomicBool::new(false),
             ended: Mutex::default(),
-            left: Notify::new(),
+            left: Signal::default(),
         }
     }
 
@@ -96,7 +96,7 @@ impl Renewer {
             self.agenda.remove(slot);
         }
         if self.closed.load(Ordering::SeqCst) {
-            self.left.notify_waiters();
+            self.left.give();
         }
     }
 
@@ -201,7 +201,7 @@ impl Renewer {
             self.enter_for(lease, now.after(pause).min(lease.deadline()));
             if lease.renewal_failed(true) {
                 let left = now.until(lease.deadline());
-                tracing::warn!(
+                log::warn!(
                     key = %lease.key, %error, ?left, "lock not renewed yet; trying again"
                 );
             }
@@ -216,16 +216,17 @@ impl Renewer {
 
     fn end_all(&self) {
         let leases = self.agenda.take_all();
-        for lease in &leases {
-            lease.lose(LostReason::ShutDown);
-        }
+        let lost = leases.iter().filter(|lease| lease.shut_down()).count();
         self.ended().extend(leases);
+        if lost > 0 {
+            log::warn!(lost, "locks lost: {}", LostReason::ShutDown);
+        }
     }
 
     /// Waits until every lease that [`close`](Self::close) ended was let go of by its holder.
     pub(crate) async fn all_left(&self) {
         loop {
-            let left = self.left.notified();
+            let left = self.left.given();
             self.ended().retain(|lease| !matches!(*lease.schedule(), Schedule::Over));
             if self.ended().is_empty() {
                 return;
@@ -265,7 +266,7 @@ fn warn_of_long_hold(lease: &Lease, now: Moment) {
     let (held, span) = (lease.acquired.until(now), lease.settings.expire.saturating_mul(LONG_HOLD));
     let spans = u32::try_from(held.as_nanos() / span.as_nanos().max(1)).unwrap_or(u32::MAX);
     if lease.settings.max_hold.is_none() && lease.is_news(spans) {
-        tracing::warn!(
+        log::warn!(
             key = %lease.key, fence = %lease.fence, ?held,
             "lock held for a long time and still being renewed; `max_hold` would end it"
         );

@@ -23,6 +23,7 @@ use crate::{
     error::LockError,
     fence::FencingToken,
     key::LockKey,
+    log,
     manager::{Inner, LockManager},
     scope,
 };
@@ -199,7 +200,7 @@ where
             Turn::Late(Some(error)) => return Err(error.into()),
             Turn::Late(None) => {
                 let waited = started.until(Moment::now());
-                tracing::debug!(key = %id.key, ?waited, "single flight contended");
+                log::debug!(key = %id.key, ?waited, "single flight contended");
                 let key = id.key.clone();
                 return Err(LockError::Contended { key, waited, no_expiry: false }.into());
             }

@@ -7,6 +7,9 @@
 --
 -- The last number is kept for a day; after that the time alone keeps the numbers rising.
 --
+-- A string that is no number of ours is put back, without the expiry that it may have had: to look at that
+-- first, or to keep it, takes one more command of each grant of a new key.
+--
 -- Returns the lowest and the highest number as text, or the error that kept it from reserving. Lua's
 -- own conversion would round them to 14 digits, and that of Redis takes longer than all the rest.
 local function reserve(fence, block)

@@ -4,10 +4,13 @@
 //! and says what is to be done. The protocol is in `docs/protocol.md`; traces of its model are
 //! replayed against this code.
 
-use std::{collections::VecDeque, mem, sync::Arc};
+use std::{mem, sync::Arc};
 
 pub(crate) use self::effects::{Effects, Scene, TakeOver};
-use self::phase::{Ask, Asking, Hold, Phase, Registered, Releasing, Tenure};
+use self::{
+    line::Line,
+    phase::{Ask, Asking, Hold, Phase, Registered, Releasing, Tenure},
+};
 use super::{
     cohort::{Cohort, Turn},
     waiter::{Refusal, Waiter},
@@ -23,6 +26,7 @@ use crate::{
 };
 
 mod effects;
+mod line;
 mod phase;
 mod pushes;
 #[cfg(test)]
@@ -38,7 +42,7 @@ pub(crate) struct Place {
     phase: Phase,
     /// Those who wait, without the one that holds the lock. The first of them leads: it is its
     /// lease that is asked for.
-    waiters: VecDeque<Arc<Waiter>>,
+    waiters: Line,
     /// Why there is no lock to be had, as far as is known.
     refusal: Option<Refusal>,
     pace: Pace,
@@ -46,7 +50,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(random: u64) -> Self {
-        let waiters = VecDeque::new();
+        let waiters = Line::default();
         Self { phase: Phase::Idle, waiters, refusal: None, pace: Pace::new(random) }
     }
 
@@ -66,7 +70,7 @@ impl Place {
             // What those were told who have gone is no news any more.
             self.refusal = None;
         }
-        self.waiters.push_back(Arc::clone(waiter));
+        self.waiters.push_back(waiter);
         match &mut self.phase {
             Phase::Idle => self.ask_directly(scene, None, waiter, effects),
             Phase::Releasing(Releasing { token, aside }) => {
@@ -169,7 +173,7 @@ impl Place {
     }
 
     fn remove(&mut self, scene: &Scene<'_>, waiter: &Arc<Waiter>, effects: &mut Effects) {
-        self.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+        self.waiters.remove(waiter);
         match &mut self.phase {
             Phase::Asking(asking)
                 if asking.asker.as_ref().is_some_and(|asker| Arc::ptr_eq(asker, waiter)) =>
@@ -534,7 +538,7 @@ impl Place {
     }
 
     fn refuse_all(&mut self, refusal: &Refusal, effects: &mut Effects) {
-        for waiter in self.waiters.drain(..) {
+        while let Some(waiter) = self.waiters.pop_front() {
             effects.wake.extend(waiter.refuse(refusal.clone()));
         }
     }
@@ -543,13 +547,9 @@ impl Place {
     fn refuse_late(&mut self, scene: &Scene<'_>, news: Option<Refusal>, effects: &mut Effects) {
         self.refusal = news.or(self.refusal.take());
         let Some(refusal) = &self.refusal else { return };
-        self.waiters.retain(|waiter| {
-            let late = waiter.patience <= scene.now;
-            if late {
-                effects.wake.extend(waiter.refuse(refusal.clone()));
-            }
-            !late
-        });
+        while let Some(late) = self.waiters.pop_late(scene.now) {
+            effects.wake.extend(late.refuse(refusal.clone()));
+        }
         if self.waiters.is_empty() && matches!(self.phase, Phase::Registered(_)) {
             self.stop_waiting(effects);
         }
@@ -578,7 +578,7 @@ impl Place {
             aside,
             expire,
             block: self.waiters.len().clamp(1, LARGEST_BLOCK) as u32,
-            wait: self.waiters.iter().any(|waiter| waiter.patience > scene.now),
+            wait: self.waiters.is_patient(scene.now),
             listed,
         });
         effects.asker.clone_from(&asker);

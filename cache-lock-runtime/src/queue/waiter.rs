@@ -3,7 +3,10 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -56,6 +59,8 @@ pub(crate) struct Waiter {
     pub(crate) patience: Moment,
     /// Until when it waits for the first answer of the server.
     pub(crate) end: Moment,
+    /// Where it stands in its line. Read and written under the lock of all places.
+    serial: AtomicU64,
     state: Mutex<State>,
     /// A question that the waiter's own future drives, until somebody else depends on it.
     asked: Mutex<Option<Errand>>,
@@ -78,7 +83,16 @@ impl Waiter {
         end: Moment,
     ) -> Self {
         let state = Mutex::new(State::Waiting(None));
-        Self { settings, enclosing, patience, end, state, asked: Mutex::default() }
+        let (serial, asked) = (AtomicU64::new(0), Mutex::default());
+        Self { settings, enclosing, patience, end, serial, state, asked }
+    }
+
+    pub(super) fn serial(&self) -> u64 {
+        self.serial.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_serial(&self, serial: u64) {
+        self.serial.store(serial, Ordering::Relaxed);
     }
 
     /// The place of the key hands it the lock. Returns whom to wake.
@@ -115,13 +129,11 @@ impl Waiter {
         }
     }
 
-    pub(super) fn wake(&self) {
-        let waker = match &*self.state() {
-            State::Waiting(waker) => waker.clone(),
+    /// The waker that it has left. When it is polled it leaves another one.
+    pub(super) fn take_waker(&self) -> Option<Waker> {
+        match &mut *self.state() {
+            State::Waiting(waker) => waker.take(),
             _ => None,
-        };
-        if let Some(waker) = waker {
-            waker.wake();
         }
     }
 
@@ -153,10 +165,11 @@ impl Waiter {
     }
 
     pub(super) fn poll_outcome(&self, context: &mut Context<'_>) -> Poll<Outcome> {
+        // Cloned and dropped outside of the lock, as both run code of the caller's.
+        let mut waker = Some(context.waker().clone());
         let mut state = self.state();
         match &mut *state {
-            State::Waiting(Some(waker)) => waker.clone_from(context.waker()),
-            State::Waiting(waker) => *waker = Some(context.waker().clone()),
+            State::Waiting(before) => std::mem::swap(before, &mut waker),
             State::Handed(_) | State::Refused(_) | State::Missed | State::Left => {
                 return Poll::Ready(match std::mem::replace(&mut *state, State::Left) {
                     State::Handed(lease) => Outcome::Handed(lease),
@@ -165,6 +178,7 @@ impl Waiter {
                 });
             }
         }
+        drop(state);
         Poll::Pending
     }
 

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{flights::Seat, lead::Call};
 use crate::{
     acquire, clock::Moment, error::LockError, fence::FencingToken, guard::LockGuard, key::LockKey,
-    manager::Inner, store::Recorded,
+    log, manager::Inner, store::Recorded,
 };
 
 /// How values `T` are recorded.
@@ -53,14 +53,14 @@ impl<T> Record<T> {
         let reading = manager.store.recorded(key, aged, manager.attempt_end(started, expire));
         let recorded = reading.await.map_err(|source| {
             let waited = started.until(Moment::now());
-            tracing::warn!(%key, ?waited, error = %source, "recorded value not read");
+            log::warn!(%key, ?waited, error = %source, "recorded value not read");
             LockError::backend(key, waited, source)
         })?;
         let Some(Recorded { text, remaining }) = recorded else { return Ok(None) };
         match (self.decode)(&text) {
             Ok(value) => Ok(Some(Found { value, is_stale: aged && remaining <= self.stale })),
             Err(error) => {
-                tracing::warn!(
+                log::warn!(
                     %key, %error,
                     "recorded value is of another type or version; it is computed anew"
                 );
@@ -76,22 +76,22 @@ impl<T> Record<T> {
         let text = match (self.encode)(value) {
             Ok(text) => text,
             Err(error) => {
-                tracing::warn!(%key, %error, "value not recorded: it cannot be written as JSON");
+                log::warn!(%key, %error, "value not recorded: it cannot be written as JSON");
                 return;
             }
         };
         let (size, max_size) = (text.len(), self.max_size);
         if size > max_size {
-            tracing::warn!(%key, size, max_size, "value not recorded: it is too large");
+            log::warn!(%key, size, max_size, "value not recorded: it is too large");
             return;
         }
         let (owner, expire) = guard.owner();
         let give_up = manager.attempt_end(Moment::now(), expire);
         let lasts = self.ttl + self.stale;
         match manager.store.record(key, owner, &text, lasts, give_up).await {
-            Ok(true) => tracing::debug!(%key, fence = %guard.token(), size, "value recorded"),
-            Ok(false) => tracing::warn!(%key, "value not recorded: the lock is not ours any more"),
-            Err(error) => tracing::warn!(%key, %error, "value not recorded"),
+            Ok(true) => log::debug!(%key, fence = %guard.token(), size, "value recorded"),
+            Ok(false) => log::warn!(%key, "value not recorded: the lock is not ours any more"),
+            Err(error) => log::warn!(%key, %error, "value not recorded"),
         }
     }
 }
@@ -140,7 +140,7 @@ where
                         Some(value)
                     }
                     Ok(Err(_)) => {
-                        tracing::warn!(%key, "recorded value not refreshed: the computation failed");
+                        log::warn!(%key, "recorded value not refreshed: the computation failed");
                         None
                     }
                     // The loss is logged already.

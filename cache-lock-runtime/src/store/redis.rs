@@ -38,6 +38,7 @@ use crate::{
     driver::Driver,
     error::{BackendError, BackendErrorKind},
     key::LockKey,
+    log,
     owner::Owners,
 };
 
@@ -290,17 +291,17 @@ impl RedisStore {
         loop {
             match self.release(key, ended, until).await {
                 Ok(released) => {
-                    tracing::debug!(%key, ?released, "lock released in the background");
+                    log::debug!(%key, ?released, "lock released in the background");
                     return;
                 }
                 Err(error) if Moment::now() < until => {
                     if !failed {
-                        tracing::warn!(%key, %error, "lock not released yet; trying again");
+                        log::warn!(%key, %error, "lock not released yet; trying again");
                     }
                     failed = true;
                 }
                 Err(error) => {
-                    tracing::warn!(%key, %error, "lock not released; its lease has run out");
+                    log::warn!(%key, %error, "lock not released; its lease has run out");
                     return;
                 }
             }

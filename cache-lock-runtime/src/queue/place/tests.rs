@@ -109,3 +109,70 @@ fn a_turn_that_comes_soon_is_not_taken_at_once() {
     let pause = START.until(place.due(&scene).expect("a timer"));
     assert!((2..5).contains(&pause.as_millis()), "{pause:?}");
 }
+
+/// Has a place of so many waiters, of whom each gives up.
+fn all_give_up(count: u64) {
+    let (key, owners) = (LockKey::from("key"), Arc::new(Owners::new()));
+    let at = |now| scene(&key, &owners, now);
+    let mut place = Place::new(1);
+    let mut effects = Effects::default();
+    let patience = |number| Duration::from_millis(number * 7919 % 1000);
+    let waiters: Vec<_> = (0..count).map(|number| waiter(patience(number))).collect();
+    for waiter in &waiters {
+        place.join(&at(START), waiter, &mut effects);
+        if let Some(question) = effects.ask.take() {
+            place.answered(&at(START), &question.token, busy(true), &mut effects);
+        }
+    }
+    let end = START.after(EXPIRE / 10);
+    for (number, waiter) in waiters.iter().enumerate() {
+        // Some are told, and some are dropped.
+        if number % 2 == 0 {
+            drop(place.give_up(&at(end), waiter, &mut effects));
+        } else {
+            place.leave(&at(end), waiter, &mut effects);
+        }
+    }
+    assert!(place.is_idle());
+}
+
+/// Each that leaves holds up all keys. If it takes a step for each waiter, this lasts
+/// for minutes.
+#[test]
+fn many_waiters_that_give_up_together_do_so_in_few_steps() {
+    let (sender, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        all_give_up(200_000);
+        sender.send(()).expect("the test waits");
+    });
+    done.recv_timeout(Duration::from_secs(60)).expect("they have left");
+}
+
+/// Those who leave from the middle do not change the order of the others, and one that has left before
+/// takes nobody with it.
+#[test]
+fn waiters_that_leave_keep_the_order_of_the_others() {
+    let mut line = Line::default();
+    let waiters: Vec<_> = (0..100).map(|at| waiter(Duration::from_millis(500 - at))).collect();
+    for waiter in &waiters {
+        line.push_back(waiter);
+    }
+    let gone = |at: usize| at % 3 == 1;
+    for (_, waiter) in waiters.iter().enumerate().rev().filter(|(at, _)| gone(*at)) {
+        line.remove(waiter);
+        line.remove(waiter);
+    }
+    // Those of a later line have the same numbers.
+    let mut later = Line::default();
+    let other = waiter(EXPIRE);
+    later.push_back(&other);
+    later.remove(&waiters[0]);
+    assert_eq!(later.len(), 1);
+
+    let left: Vec<_> =
+        std::iter::from_fn(|| line.pop_front().map(|waiter| waiter.patience)).collect();
+    let staying = waiters.iter().enumerate().filter(|(at, _)| !gone(*at));
+    let expected: Vec<_> = staying.map(|(_, waiter)| waiter.patience).collect();
+    assert_eq!(left, expected);
+    assert!(!line.is_patient(Moment::from_nanos(0)), "nobody is left by patience either");
+}

@@ -65,10 +65,11 @@ impl Place {
             Turn::Pass => Cohort::new(now.before(Duration::from_millis(100)), others, Moment::FAR),
             Turn::Free => Cohort::new(now, others, now),
         };
-        let front = self.waiters.front_mut().filter(|_| turn == Turn::Next)?;
+        let front = self.waiters.front().filter(|_| turn == Turn::Next)?;
         let left = now.until(lease.deadline().max(tenure.valid_until));
         let settings = Settings { expire: left, ..front.settings };
-        *front = Arc::new(Waiter::new(settings, None, front.patience, front.end));
-        Some(Arc::clone(front))
+        let suited = Arc::new(Waiter::new(settings, None, front.patience, front.end));
+        self.waiters.replace_front(&suited);
+        Some(suited)
     }
 }

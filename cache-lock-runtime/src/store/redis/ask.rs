@@ -24,6 +24,7 @@ use crate::{
     clock::Moment,
     key::LockKey,
     lease::attempt,
+    log,
     store::{Ended, Failed, Fate, Progress, Question, Released, Reply},
 };
 
@@ -148,7 +149,7 @@ impl RedisStore {
             if answer.is_err() {
                 store.release_stray(&key, &over, until).await;
             }
-            tracing::debug!(%key, "unanswered request taken back");
+            log::debug!(%key, "unanswered request taken back");
         });
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     key::LockKey,
+    log,
     owner::Owners,
     store::{Inbox, Push},
 };
@@ -132,7 +133,7 @@ impl Mailbox {
 
     fn warn(&self, server: &str, why: &str) {
         if !self.warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
+            log::warn!(
                 server,
                 why,
                 "no push notifications: waiters ask the server again and again; they need RESP3, \

@@ -1,0 +1,77 @@
+//! What is logged. A subscriber is code of the user's: one that panics costs its line, and nothing of
+//! what comes after it. So all events and spans of this crate go through here.
+
+use std::{fmt, time::Duration};
+
+use crate::driver::unharmed;
+
+macro_rules! debug_event {
+    ($($event:tt)*) => {
+        $crate::driver::unharmed(|| ::tracing::event!(::tracing::Level::DEBUG, $($event)*))
+    };
+}
+
+macro_rules! warn_event {
+    ($($event:tt)*) => {
+        $crate::driver::unharmed(|| ::tracing::event!(::tracing::Level::WARN, $($event)*))
+    };
+}
+
+pub(crate) use {debug_event as debug, warn_event as warn};
+
+/// A span around what is waited for.
+pub(crate) struct Span(Option<tracing::Span>);
+
+impl Span {
+    pub(crate) fn new(open: impl FnOnce() -> tracing::Span) -> Self {
+        let mut span = None;
+        unharmed(|| span = Some(open()));
+        Self(span)
+    }
+
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        let mut entered = None;
+        unharmed(|| entered = self.0.as_ref().map(tracing::Span::enter));
+        Entered(entered)
+    }
+
+    /// How it has ended.
+    pub(crate) fn record(&self, waited: Duration, outcome: &str) {
+        unharmed(|| {
+            if let Some(span) = &self.0 {
+                span.record("waited", tracing::field::debug(waited)).record("outcome", outcome);
+            }
+        });
+    }
+
+    /// Polls a future inside of the span.
+    pub(crate) async fn around<F: Future>(&self, future: F) -> F::Output {
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|context| {
+            let _entered = self.enter();
+            future.as_mut().poll(context)
+        })
+        .await
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        unharmed(|| drop(self.0.take()));
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Span").field(&self.0).finish()
+    }
+}
+
+#[must_use]
+pub(crate) struct Entered<'a>(Option<tracing::span::Entered<'a>>);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        unharmed(|| drop(self.0.take()));
+    }
+}
