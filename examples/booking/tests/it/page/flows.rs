@@ -228,9 +228,12 @@ async fn days_lead_to_each_other() {
     ] {
         assert!(page.contains(part), "{part:?} is missing: {page}");
     }
-    assert!(!page.contains("aria-current"), "{page}");
+    let is_today = Day::of(now()).to_string() == "2028-02-29";
+    assert_eq!(page.contains("aria-current"), is_today, "{page}");
     let page = html(&visitor.get("/").await);
-    let today = format!("<time datetime=\"{}\">", Day::of(now()));
-    assert!(page.contains(&today), "{page}");
+    // The service may have begun just before midnight.
+    let days = [Day::of(now()), Day::of(now()).next()];
+    let days = days.map(|day| format!("<time datetime=\"{day}\">"));
+    assert!(days.iter().any(|day| page.contains(day)), "{page}");
     assert!(page.contains("aria-current=\"date\""), "{page}");
 }
