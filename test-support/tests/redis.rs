@@ -11,7 +11,7 @@ use test_support::{Data, RedisServer, Reply, wait_until};
 
 /// Sends `PING` as text; `None` when nothing comes back.
 fn ping(mut stream: TcpStream) -> Option<String> {
-    stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a socket");
+    stream.set_read_timeout(Some(Duration::from_secs(2))).expect("a socket");
     stream.write_all(b"PING\r\n").expect("the kernel takes it");
     let mut reply = [0; 64];
     let length = stream.read(&mut reply).ok()?;
