@@ -87,7 +87,7 @@ async fn held_to_the_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn held_and_then_silent() {
     let held = Held::new(Duration::from_millis(200)).await;
-    let error = held.silent_while_waiting(Duration::from_millis(2500)).await;
+    let error = held.silent_while_waiting(Duration::from_secs(4)).await;
     let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
     assert_eq!(source.kind(), BackendErrorKind::Timeout);
 }
@@ -95,8 +95,8 @@ async fn held_and_then_silent() {
 /// The deadline comes before the server has had its time to answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn held_and_then_silent_at_the_deadline() {
-    let held = Held::new(Duration::from_secs(3)).await;
-    let error = held.silent_while_waiting(Duration::from_millis(500)).await;
+    let held = Held::new(Duration::from_secs(10)).await;
+    let error = held.silent_while_waiting(Duration::from_secs(2)).await;
     assert!(error.is_contended(), "{error}");
 }
 

@@ -284,6 +284,8 @@ impl LockGuard {
         if !background && !self.manager.queues.ends_at_once(&self.lease) {
             return Some(self);
         }
+        // A shutdown waits for this thread, though the lease has left the renewer.
+        let _running = self.manager.driver.running();
         if self.let_go().0.is_some() {
             return None;
         }
@@ -306,6 +308,7 @@ impl LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
+        let _running = self.manager.driver.running();
         if matches!(self.state, State::Held) {
             let _ = self.let_go();
         }

@@ -1,6 +1,7 @@
 mod builder;
 mod tls;
 
+use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,6 +14,9 @@ use crate::resp::{Connection, Reply};
 use crate::temp_dir::TempDir;
 use crate::wait::wait_until;
 
+/// Names another server's program, such as valkey-server: `scripts/test-servers.sh` sets it.
+const PROGRAM: &str = "REDIS_SERVER";
+
 /// What [`RedisServer::restart`] brings back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
@@ -22,7 +26,8 @@ pub enum Data {
     Lose,
 }
 
-/// A private redis-server on a free port of 127.0.0.1, without persistence unless configured.
+/// A private redis-server on a free port of 127.0.0.1, without persistence unless configured. The
+/// variable `REDIS_SERVER` names another program, such as valkey-server.
 ///
 /// All methods take `&self`, so that a test may kill a server that others are talking to.
 #[derive(Debug)]
@@ -155,13 +160,20 @@ impl RedisServer {
     /// # Panics
     /// As [`restart`](Self::restart).
     pub fn restart_loading(&self) {
-        // The server looks at its clients after each KiB that it loads: so after each of these keys.
-        let fill = "for i = 1, 1000 do redis.call('SET', 'filler:' .. i, ARGV[1]) end";
-        self.cli(&["EVAL", fill, "0", &"x".repeat(1100)]);
+        // The server looks at its clients after so many bytes that it loads: so after each of these
+        // keys. Redis 6.2 does so after 2 MiB, cannot be told otherwise, and is done after 10 s.
+        let interval = "loading-process-events-interval-bytes";
+        let is_told = self.cli(&["CONFIG", "GET", interval]).starts_with(interval);
+        let (keys, length) = if is_told { ("1000", 1100) } else { ("100", 2_100_000) };
+        let fill = "for i = 1, ARGV[2] do redis.call('SET', 'filler:' .. i, ARGV[1]) end";
+        self.cli(&["EVAL", fill, "0", &"x".repeat(length), keys]);
         self.cli(&["CONFIG", "SET", "rdbcompression", "no"]);
         self.cli(&["SAVE"]);
         self.kill();
-        self.append_config("key-load-delay 100000\nloading-process-events-interval-bytes 1024\n");
+        self.append_config("key-load-delay 100000\n");
+        if is_told {
+            self.append_config(&format!("{interval} 1024\n"));
+        }
         self.relaunch(Data::Keep);
         wait_until(
             "redis-server is loading",
@@ -175,7 +187,8 @@ impl RedisServer {
     /// When it does not.
     pub fn finish_loading(&self) {
         self.append_config("key-load-delay 0\n");
-        self.cli(&["CONFIG", "SET", "key-load-delay", "0"]);
+        // Redis 6.2 refuses it, and is waited for.
+        let _ = self.command(&["CONFIG", "SET", "key-load-delay", "0"]);
         self.wait_until_ready().unwrap_or_else(|log| panic!("redis-server did not load:\n{log}"));
     }
 
@@ -241,7 +254,8 @@ impl RedisServer {
     }
 
     fn launch(&self) {
-        let mut command = Command::new("redis-server");
+        let program = env::var_os(PROGRAM).unwrap_or_else(|| "redis-server".into());
+        let mut command = Command::new(program);
         command.arg(self.dir.join(builder::CONFIG));
         *self.process() = Some(Process::spawn(command, self.dir.path()));
     }

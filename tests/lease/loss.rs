@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{LockGuard, LostReason, OnLost};
+use cache_lock::{LockGuard, LockOptions, LostReason, OnLost};
 
 use crate::fleet::{Fleet, PATIENT, SHORT_LEASE, loss, on_both_stores};
 
@@ -24,6 +24,10 @@ on_both_stores!(
 
 /// Longer than the shortest lease.
 const TOO_LONG: Duration = Duration::from_millis(200);
+
+/// A lease in which a body begins though its core is blocked for a second, and a time that is longer.
+const BEGINS: LockOptions = PATIENT.expire(Duration::from_secs(2)).renew(false);
+const LONGER: Duration = Duration::from_millis(2100);
 
 async fn a_body_is_cancelled_where_it_stands(fleet: Fleet) {
     struct Flag(Arc<AtomicBool>);
@@ -56,7 +60,7 @@ async fn a_body_may_be_left_to_finish(fleet: Fleet) {
         assert!(next.token() > lock.token());
         (reason, next)
     };
-    let options = SHORT_LEASE.on_lost(OnLost::Finish);
+    let options = BEGINS.on_lost(OnLost::Finish);
     let (reason, next) = here.run("job", &options, body).await.expect("its value is returned");
     assert_eq!(reason, LostReason::Expired);
     assert!(here.try_acquire("job", &PATIENT).await.expect("no failure").is_none());
@@ -66,10 +70,10 @@ async fn a_body_may_be_left_to_finish(fleet: Fleet) {
 async fn a_body_that_is_ready_has_won(fleet: Fleet) {
     let locks = fleet.manager().await;
     let body = async |lock: &LockGuard| {
-        std::thread::sleep(TOO_LONG);
+        std::thread::sleep(LONGER);
         lock.is_lost()
     };
-    let lost = locks.run("job", &SHORT_LEASE, body).await.expect("it is ready in its first poll");
+    let lost = locks.run("job", &BEGINS, body).await.expect("it is ready in its first poll");
     assert!(lost, "the lease was over at the end of that poll");
 }
 
@@ -79,14 +83,14 @@ async fn a_body_is_not_polled_after_the_end(fleet: Fleet) {
     let body = async |_: &LockGuard| {
         std::future::poll_fn(|context| {
             polls.fetch_add(1, Ordering::SeqCst);
-            std::thread::sleep(TOO_LONG);
+            std::thread::sleep(LONGER);
             // At once, so that no other wake-up comes first.
             context.waker().wake_by_ref();
             Poll::<()>::Pending
         })
         .await;
     };
-    let error = locks.run("job", &SHORT_LEASE, body).await.expect_err("lost");
+    let error = locks.run("job", &BEGINS, body).await.expect_err("lost");
     assert_eq!(loss(&error), Some(LostReason::Expired));
     assert_eq!(polls.load(Ordering::SeqCst), 1);
 }

@@ -15,7 +15,7 @@ on_both_stores!(a_hold_ends_at_its_bound, a_bound_of_one_lease_is_one_lease);
 
 async fn a_hold_ends_at_its_bound(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
-    let max_hold = 3 * EXPIRE;
+    let max_hold = 2 * EXPIRE;
     let mut renewed = false;
     let body = async |lock: &LockGuard| {
         let held_from = Instant::now();

@@ -23,7 +23,7 @@ on_both_stores!(
 async fn a_body_longer_than_its_lease_keeps_it(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let body = async |lock: &LockGuard| {
-        sleep(5 * EXPIRE / 2).await;
+        sleep(3 * EXPIRE / 2).await;
         assert!(!lock.is_lost());
         there.try_acquire("job", &PATIENT).await.expect("no failure").is_none()
     };
@@ -53,14 +53,14 @@ async fn an_extension_by_hand_and_renewal_go_together(fleet: Fleet) {
     let guard = locks.acquire("job", &RENEWED).await.expect("free");
     guard.extend(2 * EXPIRE).await.expect("held");
     assert!(guard.remaining() > EXPIRE);
-    sleep(3 * EXPIRE).await;
+    sleep(5 * EXPIRE / 2).await;
     assert!(!guard.is_lost(), "renewal goes on from where the extension ends");
     assert_eq!(guard.release().await.expect("no failure"), Released::Released);
 }
 
 async fn many_leases_stay_held(fleet: Fleet) {
     const LEASES: usize = 2000;
-    let expire = 3 * EXPIRE;
+    let expire = 3 * EXPIRE / 2;
     let locks = fleet.manager().await;
     let mut acquiring = JoinSet::new();
     for number in 0..LEASES {

@@ -55,14 +55,13 @@ async fn who_was_handed_the_lock(fleet: Fleet) {
 
 /// That is not the server's fault, and the error says so.
 async fn who_comes_back_when_its_time_is_over(fleet: Fleet) {
-    let builder = LockManager::builder().attempt_timeout(SECOND / 10);
-    let locks = fleet.build(builder).await;
+    let locks = fleet.build(LockManager::builder().attempt_timeout(SECOND)).await;
     let guard = taken(&locks).await;
-    let mut aside = acquiring(&locks, LONG.timeout(SECOND / 10));
+    let mut aside = acquiring(&locks, LONG.timeout(SECOND * 3 / 2));
     poll_once(&mut aside);
     release(guard).await;
     release(taken(&locks).await).await;
-    tokio::time::sleep(SECOND / 10).await;
+    tokio::time::sleep(SECOND * 5 / 2).await;
     let error = aside.await.expect_err("its time is over");
     let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
     assert_eq!(source.kind(), BackendErrorKind::Stalled, "{error}");

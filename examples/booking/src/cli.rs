@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use example_support::ServerUrl;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::server::Limits;
 
@@ -86,6 +88,10 @@ pub struct Options {
     #[arg(long, hide = true)]
     pub end_with_stdin: bool,
 
+    /// The time that the service takes it to be when it starts, for tests: 2027-12-31T23:30:00Z.
+    #[arg(long, hide = true, value_name = "TIME", value_parser = time)]
+    pub now: Option<OffsetDateTime>,
+
     /// What to do, other than to serve.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -121,6 +127,10 @@ pub struct StormOptions {
     /// Seconds of listing, booking and cancelling after the race.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=3600))]
     pub seconds: u16,
+}
+
+fn time(text: &str) -> Result<OffsetDateTime, time::error::Parse> {
+    OffsetDateTime::parse(text, &Rfc3339)
 }
 
 impl Options {

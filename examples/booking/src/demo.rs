@@ -18,11 +18,12 @@ the password of each is: correct horse battery
 
 const TITLES: [&str; 6] = ["Yoga", "Physiotherapy", "Massage", "Piano", "Tandem jump", "Eye test"];
 
-/// Adds three users, and slots of today and the next two days, unless they are there.
+/// Adds three users, and slots of the rest of the day that it is `now` and of the next two, unless
+/// they are there.
 ///
 /// # Errors
 /// Those of the repository.
-pub async fn seed(repository: &dyn Repository) -> Result<(), Error> {
+pub async fn seed(repository: &dyn Repository, now: OffsetDateTime) -> Result<(), Error> {
     let passwords = Passwords::new(1, Counter::default()).await?;
     let mut new = false;
     for (name, role) in [("organiser", Role::Organiser), ("ann", Role::Guest), ("bob", Role::Guest)]
@@ -36,17 +37,17 @@ pub async fn seed(repository: &dyn Repository) -> Result<(), Error> {
         new |= repository.insert_user(&user).await?;
     }
     if new {
-        repository.insert_slots(&slots()).await?;
+        repository.insert_slots(&slots(now)).await?;
     }
     Ok(())
 }
 
-/// Slots of an hour, all around the clock so that there is always one ahead today.
-fn slots() -> Vec<crate::domain::Slot> {
-    let today = Day::today();
+/// Slots of an hour, all around the clock: there is one ahead today, except after 23:00.
+fn slots(now: OffsetDateTime) -> Vec<crate::domain::Slot> {
+    let today = Day::of(now);
     let midnight = today.date().with_time(Time::MIDNIGHT).assume_utc();
     let hours = (0..72).map(|hour| midnight + Duration::hours(hour));
-    let ahead = hours.filter(|starts| *starts > OffsetDateTime::now_utc());
+    let ahead = hours.filter(|starts| *starts > now);
     ahead
         .zip(TITLES.iter().cycle())
         .filter_map(|(starts, title)| {

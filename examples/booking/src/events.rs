@@ -157,14 +157,17 @@ impl DayWatch {
 
 #[cfg(test)]
 mod tests {
+    use time::macros::datetime;
     use time::{Duration, OffsetDateTime};
 
     use super::*;
     use crate::domain::{Booking, NewSlot, Title, UserId};
     use crate::repository::LocalRepository;
 
+    const NOW: OffsetDateTime = datetime!(2027-12-31 23:30 UTC);
+
     fn slot() -> Slot {
-        let starts = OffsetDateTime::now_utc() + Duration::hours(24);
+        let starts = NOW + Duration::hours(24);
         let title = Title::parse("Yoga").expect("it is a title");
         NewSlot { title, starts, ends: starts + Duration::hours(1) }.into_slot()
     }
@@ -188,7 +191,7 @@ mod tests {
         assert_eq!(&*next(&mut bob).await.expect("it goes on"), std::slice::from_ref(&slot));
 
         // As another replica does it: nobody here is told.
-        let booking = Booking { user: UserId::random(), at: OffsetDateTime::now_utc(), token: 1 };
+        let booking = Booking { user: UserId::random(), at: NOW, token: 1 };
         assert!(repository.book_slot(slot.id, &booking).await.expect("it writes"));
         for watch in [&mut ann, &mut bob] {
             let now = next(watch).await.expect("it goes on");
@@ -206,7 +209,7 @@ mod tests {
     async fn days_are_watched_by_few_queries_and_no_longer_than_somebody_looks() {
         let days = Days::new(Arc::new(LocalRepository::new()), CancellationToken::new());
         let mut watches = Vec::new();
-        let mut day = Day::today();
+        let mut day = Day::of(NOW);
         for _ in 0..MOST_DAYS {
             watches.push(days.watch(day).await.expect("there is room"));
             watches.push(days.watch(day).await.expect("a day counts once"));

@@ -12,6 +12,7 @@ pub mod booking;
 pub mod cli;
 pub mod client;
 pub mod client_address;
+pub mod clock;
 pub mod demo;
 pub mod domain;
 pub mod error;

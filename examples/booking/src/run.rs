@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::app::{AppState, Settings, StartError};
 use crate::auth::{HashError, Passwords, Secret, WeakSecret};
 use crate::cli::Options;
+use crate::clock::Clock;
 use crate::domain::{Email, FieldError, Password, Role, User, UserId};
 use crate::limits::{Rate, Rates};
 use crate::repository::{LocalRepository, MongoRepository, Repository, RepositoryError};
@@ -63,10 +64,11 @@ pub enum Error {
 pub async fn serve(options: &Options) -> Result<(), Error> {
     let secret = secret(options.dev)?;
     let (repository, locks) = connect(options).await?;
+    let settings = settings(options);
     if options.dev {
-        demo::seed(&*repository).await?;
+        demo::seed(&*repository, settings.clock.now()).await?;
     }
-    let state = AppState::new(repository, locks, &secret, settings(options)).await?;
+    let state = AppState::new(repository, locks, &secret, settings).await?;
     let listener = TcpListener::bind(options.listen).await.map_err(|error| {
         io::Error::new(error.kind(), format!("cannot listen on {}: {error}", options.listen))
     })?;
@@ -167,6 +169,7 @@ fn settings(options: &Options) -> Settings {
     let mut settings = Settings {
         per_day: options.per_day,
         think: Duration::from_millis(options.think_ms.unwrap_or(0)),
+        clock: options.now.map_or_else(Clock::system, Clock::set_to),
         token_lifetime: Duration::from_secs(options.token_minutes * 60),
         trust_proxy: options.trust_proxy,
         body_timeout: Duration::from_secs(options.body_seconds),

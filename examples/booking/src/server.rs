@@ -54,11 +54,14 @@ pub async fn serve(
     let mut tidying = tokio::time::interval(Duration::from_secs(60));
     loop {
         tokio::select! {
+            // The end is listened for before the first connection: a SIGTERM that came between would
+            // kill the process in the middle of a request.
+            biased;
+            () = &mut end => break,
+            _ = tidying.tick() => state.limits.tidy(),
             (stream, place) = accept(&listener, &places) => {
                 spawn(stream, place, app.clone(), limits.head, &graceful, state.metrics.connections.clone());
             }
-            _ = tidying.tick() => state.limits.tidy(),
-            () = &mut end => break,
         }
     }
     drop(listener);

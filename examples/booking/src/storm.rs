@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use example_support::asked_to_end;
 use hyper::Method;
 use serde_json::json;
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -27,6 +26,7 @@ pub use self::report::Report;
 use crate::auth::{Secret, Tokens};
 use crate::cli::{Options, StormOptions};
 use crate::client::Client;
+use crate::clock::Clock;
 use crate::domain::{Role, UserId};
 use crate::replica::Replica;
 use crate::repository::MongoRepository;
@@ -71,7 +71,8 @@ async fn blow(
     repository: Option<&MongoRepository>,
 ) -> Result<Report, Error> {
     let text = [Uuid::new_v4(), Uuid::new_v4()].map(|part| part.simple().to_string()).concat();
-    let tokens = Tokens::new(&Secret::new(&text)?, HOUR).map_err(crate::app::StartError::Token)?;
+    let tokens = Tokens::new(&Secret::new(&text)?, HOUR, Clock::system())
+        .map_err(crate::app::StartError::Token)?;
     let mut replicas = Vec::new();
     for _ in 0..storm.replicas {
         replicas.push(replica(options, database, &text).await?);
@@ -143,7 +144,7 @@ async fn create_slots(
     count: u16,
 ) -> Result<Vec<String>, Error> {
     let time = |hours| {
-        let time = OffsetDateTime::now_utc() + time::Duration::hours(hours);
+        let time = Clock::system().now() + time::Duration::hours(hours);
         time.format(&Rfc3339).map_err(std::io::Error::other)
     };
     let mut client = Client::connect(address).await.map_err(unreachable)?;

@@ -1,7 +1,6 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use time::OffsetDateTime;
 
 use super::slots::slot_id;
 use super::views::{Bookings, SlotView};
@@ -74,7 +73,7 @@ pub(super) async fn mine(
     State(state): State<AppState>,
     identity: Identity,
 ) -> Result<Json<Bookings>, ApiError> {
-    let slots = state.repository.slots_of(identity.user, OffsetDateTime::now_utc()).await?;
+    let slots = state.repository.slots_of(identity.user, state.settings.clock.now()).await?;
     let slots = slots.iter().map(|slot| SlotView::new(slot, Some(identity.user))).collect();
     Ok(Json(Bookings { slots }))
 }

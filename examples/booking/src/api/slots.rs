@@ -45,9 +45,11 @@ pub(super) async fn create(
     let starts = fields.string("starts");
     let ends = fields.string("ends");
     let slot = match (title, starts, ends) {
-        (Some(title), Some(starts), Some(ends)) => NewSlot::parse(&title, &starts, &ends)
-            .map_err(|errors| errors.into_iter().for_each(|error| fields.errors.push(error)))
-            .ok(),
+        (Some(title), Some(starts), Some(ends)) => {
+            NewSlot::parse(&title, &starts, &ends, state.settings.clock.now())
+                .map_err(|errors| errors.into_iter().for_each(|error| fields.errors.push(error)))
+                .ok()
+        }
         _ => None,
     };
     let slot = fields.finish(slot)?.into_slot();

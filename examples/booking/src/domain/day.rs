@@ -33,12 +33,6 @@ impl Day {
         Self(time.to_offset(time::UtcOffset::UTC).date())
     }
 
-    /// Today.
-    #[must_use]
-    pub fn today() -> Self {
-        Self::of(OffsetDateTime::now_utc())
-    }
-
     /// The day after; the last day there is stays where it is.
     #[must_use]
     pub fn next(self) -> Self {

@@ -126,17 +126,22 @@ pub struct NewSlot {
 }
 
 impl NewSlot {
-    /// Reads what a request says. Times are in RFC 3339, `2027-01-31T09:00:00Z`.
+    /// Reads what a request says, `now`. Times are in RFC 3339, `2027-01-31T09:00:00Z`.
     ///
     /// # Errors
     /// Each field that is wrong.
-    pub fn parse(title: &str, starts: &str, ends: &str) -> Result<Self, Vec<FieldError>> {
+    pub fn parse(
+        title: &str,
+        starts: &str,
+        ends: &str,
+        now: OffsetDateTime,
+    ) -> Result<Self, Vec<FieldError>> {
         let mut errors = FieldErrors::default();
         let title = errors.take(Title::parse(title));
         let starts = errors.take(moment("starts", starts));
         let ends = errors.take(moment("ends", ends));
         if let (Some(starts), Some(ends)) = (starts, ends) {
-            if starts <= OffsetDateTime::now_utc() {
+            if starts <= now {
                 errors.push(FieldError::new("starts", "must lie ahead"));
             }
             if ends <= starts || ends - starts > LONGEST_SLOT {
@@ -183,11 +188,17 @@ pub(crate) fn rfc3339<S: Serializer>(
 
 #[cfg(test)]
 mod tests {
+    use time::OffsetDateTime;
+    use time::macros::datetime;
+
     use super::{NewSlot, SlotId, Title};
+
+    const NOW: OffsetDateTime = datetime!(2027-12-31 23:59:59 UTC);
 
     #[test]
     fn all_fields_that_are_wrong_are_named() {
-        let errors = NewSlot::parse("", "tomorrow", "2999-01-01").expect_err("nothing is right");
+        let errors =
+            NewSlot::parse("", "tomorrow", "2999-01-01", NOW).expect_err("nothing is right");
         let fields: Vec<_> = errors.iter().map(|error| error.field).collect();
         assert_eq!(fields, ["title", "starts", "ends"]);
     }
@@ -195,14 +206,17 @@ mod tests {
     #[test]
     fn a_slot_lies_ahead_and_ends_after_it_starts() {
         for (starts, ends, field) in [
-            ("2020-01-01T09:00:00Z", "2020-01-01T10:00:00Z", "starts"),
+            ("2027-12-31T23:59:59Z", "2028-01-01T10:00:00Z", "starts"),
             ("2999-01-01T09:00:00Z", "2999-01-01T09:00:00Z", "ends"),
             ("2999-01-01T09:00:00Z", "2999-01-02T09:00:01Z", "ends"),
         ] {
-            let errors = NewSlot::parse("Yoga", starts, ends).expect_err("it is wrong");
+            let errors = NewSlot::parse("Yoga", starts, ends, NOW).expect_err("it is wrong");
             assert_eq!(errors[0].field, field, "{errors:?}");
         }
-        let slot = NewSlot::parse("Yoga", "2999-01-01T01:00:00+02:00", "2999-01-01T00:00:00Z");
+        assert!(
+            NewSlot::parse("Yoga", "2028-01-01T00:00:00Z", "2028-01-01T01:00:00Z", NOW).is_ok()
+        );
+        let slot = NewSlot::parse("Yoga", "2999-01-01T01:00:00+02:00", "2999-01-01T00:00:00Z", NOW);
         let slot = slot.expect("it is right").into_slot();
         assert_eq!(slot.day.to_string(), "2998-12-31", "the day is that of UTC");
     }

@@ -78,7 +78,7 @@ pub(super) async fn login(
         }
     };
     match outcome {
-        Ok(token) => logged_in(&token, next, None),
+        Ok(token) => logged_in(&state, &token, next, None),
         Err(error) => refused(Kind::Login, &posted, next, error),
     }
 }
@@ -105,7 +105,7 @@ pub(super) async fn register(
         })
     });
     match token {
-        Ok(token) => logged_in(&token, next, Some(Flash::Welcome)),
+        Ok(token) => logged_in(&state, &token, next, Some(Flash::Welcome)),
         Err(error) => refused(Kind::Register, &posted, next, error),
     }
 }
@@ -122,8 +122,9 @@ fn missing(fields: &[(&'static str, &str)]) -> Option<ApiError> {
     (!errors.is_empty()).then_some(ApiError::Invalid(errors))
 }
 
-fn logged_in(token: &Token, next: Destination, flash: Option<Flash>) -> Response {
-    let cookies = [cookies::session(token), cookies::removal(cookies::VISITOR)];
+fn logged_in(state: &AppState, token: &Token, next: Destination, flash: Option<Flash>) -> Response {
+    let session = cookies::session(token, state.settings.clock.now());
+    let cookies = [session, cookies::removal(cookies::VISITOR)];
     layout::redirect(next, flash, &cookies)
 }
 

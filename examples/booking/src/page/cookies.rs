@@ -24,9 +24,9 @@ fn build(name: &'static str, value: String) -> CookieBuilder<'static> {
     Cookie::build((name, value)).path("/").secure(true).http_only(true).same_site(SameSite::Lax)
 }
 
-/// A login, for as long as its token lasts.
-pub(super) fn session(token: &Token) -> Cookie<'static> {
-    let rest = (token.expires - OffsetDateTime::now_utc()).max(Duration::ZERO);
+/// A login, for as long as its token lasts from `now` on.
+pub(super) fn session(token: &Token, now: OffsetDateTime) -> Cookie<'static> {
+    let rest = (token.expires - now).max(Duration::ZERO);
     build(SESSION, token.text.clone()).max_age(Duration::seconds(rest.whole_seconds())).build()
 }
 

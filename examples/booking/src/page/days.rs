@@ -20,7 +20,7 @@ use crate::repository::SlotQuery;
 
 /// The slots of today.
 pub(super) async fn today(State(state): State<AppState>, visitor: Visitor) -> Response {
-    show(&state, &visitor, Day::today()).await
+    show(&state, &visitor, Day::of(state.settings.clock.now())).await
 }
 
 /// The slots of a day.
@@ -76,8 +76,9 @@ pub(super) async fn bookings(State(state): State<AppState>, visitor: Visitor) ->
     let Some(identity) = visitor.identity else {
         return redirect_to("/page/login?next=/page/bookings", Some(Flash::LogInFirst), &[]);
     };
+    let now = state.settings.clock.now();
     let found = async {
-        let slots = state.repository.slots_of(identity.user, OffsetDateTime::now_utc()).await?;
+        let slots = state.repository.slots_of(identity.user, now).await?;
         Ok::<_, ApiError>((slots, visitor.email(&state).await?))
     };
     let (slots, email) = match found.await {
@@ -88,7 +89,7 @@ pub(super) async fn bookings(State(state): State<AppState>, visitor: Visitor) ->
         h1 { "Your bookings" }
         p.hint { "Times are in UTC." }
         form id=(FORM) method="post" { (csrf_field(&visitor)) }
-        ol #bookings role="list" { @for slot in &slots { (slot_item::own(slot)) } }
+        ol #bookings role="list" { @for slot in &slots { (slot_item::own(slot, now)) } }
         @if slots.is_empty() { p { "You have booked nothing. " a href="/" { "Today's slots" } } }
     };
     let here = Destination::default();
@@ -125,6 +126,7 @@ async fn content(
     let slots = state.repository.slots(&query).await?;
     let email = visitor.email(state).await?;
     let user = visitor.identity.map(|identity| identity.user);
+    let now = state.settings.clock.now();
     let title = slot_item::long(day);
     let events = user.map_or_else(
         || format!("/page/days/{day}/events"),
@@ -134,7 +136,7 @@ async fn content(
         @if let Some(alert) = alert { (alert) }
         @else if let Some(flash) = visitor.flash { (told(flash, &slots)) }
         h1 { time datetime=(day) { (title) } }
-        (navigation(day))
+        (navigation(day, Day::of(now)))
         @if user.is_none() {
             p.call {
                 a href={ "/page/login?next=" (Destination::day(day)) } { "Log in" } " or "
@@ -150,20 +152,20 @@ async fn content(
         // Says what has changed; nothing else, so that nothing else is read out.
         p #news.unseen role="status" {}
         form id=(FORM) method="post" { @if user.is_some() { (csrf_field(visitor)) } }
-        ol #slots role="list" data-events=(events) { (items(&slots, visitor)) }
+        ol #slots role="list" data-events=(events) { (items(&slots, visitor, now)) }
         p #none hidden[!slots.is_empty()] { "There are no slots on this day." }
         @if slots.len() == SLOTS_OF_A_DAY { p { "These are the first " (SLOTS_OF_A_DAY) "." } }
     };
     Ok(Content { title: format!("Slots of {title}"), email, day, html })
 }
 
-fn items(slots: &[Slot], visitor: &Visitor) -> Markup {
+fn items(slots: &[Slot], visitor: &Visitor, now: OffsetDateTime) -> Markup {
     let user = visitor.identity.map(|identity| identity.user);
-    html! { @for slot in slots { (slot_item::item(slot, user)) } }
+    html! { @for slot in slots { (slot_item::item(slot, user, now)) } }
 }
 
-fn navigation(day: Day) -> Markup {
-    let is_today = day == Day::today();
+fn navigation(day: Day, today: Day) -> Markup {
+    let is_today = day == today;
     let path = Destination::day;
     html! {
         nav.days aria-label="Day" {

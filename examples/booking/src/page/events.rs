@@ -10,7 +10,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
-use maud::html;
+use maud::{PreEscaped, html};
 use rand::Rng;
 use serde::Deserialize;
 use time::OffsetDateTime;
@@ -21,6 +21,7 @@ use super::slot_item;
 use super::visitor::Visitor;
 use crate::app::AppState;
 use crate::auth::Identity;
+use crate::clock::Clock;
 use crate::domain::{Day, UserId};
 use crate::error::ApiError;
 use crate::events::{DaySlots, DayWatch};
@@ -54,7 +55,7 @@ pub(super) async fn stream(
         let only = stream::iter([Ok::<_, Infallible>(event)]);
         return Ok(Sse::new(only).into_response());
     }
-    let live = live(state.days.watch(day).await?, visitor.identity);
+    let live = live(state.days.watch(day).await?, visitor.identity, state.settings.clock);
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     // What nginx is told by, to pass each event on at once.
     let unbuffered = [("x-accel-buffering", "no")];
@@ -65,11 +66,12 @@ pub(super) async fn stream(
 fn live(
     watch: DayWatch,
     identity: Option<Identity>,
+    clock: Clock,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     // When a replica ends, its readers do not all come to the next one in the same moment.
     let retry = Duration::from_millis(rand::rng().random_range(1000..3000));
     let end = identity.map(|identity| {
-        let rest = identity.expires - OffsetDateTime::now_utc();
+        let rest = identity.expires - clock.now();
         Instant::now() + Duration::try_from(rest).unwrap_or_default()
     });
     let viewer = identity.map(|identity| identity.user);
@@ -81,7 +83,7 @@ fn live(
             Some(end) => tokio::time::timeout_at(end, watch.next()).await.ok()??,
             None => watch.next().await?,
         };
-        let event = event(&slots, viewer);
+        let event = event(&slots, viewer, clock.now());
         let event = match retry {
             Some(retry) => event.retry(retry),
             None => event,
@@ -90,7 +92,11 @@ fn live(
     })
 }
 
-fn event(slots: &DaySlots, viewer: Option<UserId>) -> Event {
-    let items = html! { @for slot in slots.iter() { (slot_item::item(slot, viewer)) } };
+fn event(slots: &DaySlots, viewer: Option<UserId>, now: OffsetDateTime) -> Event {
+    let items = html! {
+        // A browser drops an event without data, and the last slot would stay on the page.
+        (PreEscaped("<!-- slots -->"))
+        @for slot in slots.iter() { (slot_item::item(slot, viewer, now)) }
+    };
     Event::default().event("slots").data(items.into_string())
 }

@@ -26,9 +26,9 @@ enum State {
 }
 
 impl State {
-    fn of(slot: &Slot, viewer: Option<UserId>) -> Self {
+    fn of(slot: &Slot, viewer: Option<UserId>, now: OffsetDateTime) -> Self {
         let yours = viewer.is_some_and(|viewer| slot.is_booked_by(viewer));
-        match (slot.starts <= OffsetDateTime::now_utc(), yours) {
+        match (slot.starts <= now, yours) {
             (true, true) => Self::YoursBegun,
             (true, false) => Self::Begun,
             (false, true) => Self::Yours,
@@ -58,9 +58,9 @@ impl State {
     }
 }
 
-/// The slot as one item of the list. Two that look alike are alike to the byte.
-pub(super) fn item(slot: &Slot, viewer: Option<UserId>) -> Markup {
-    let state = State::of(slot, viewer);
+/// The slot as one item of the list, as it is `now`. Two that look alike are alike to the byte.
+pub(super) fn item(slot: &Slot, viewer: Option<UserId>, now: OffsetDateTime) -> Markup {
+    let state = State::of(slot, viewer, now);
     let label = label(slot);
     html! {
         li.slot.(state.name()) id={ "slot-" (slot.id) } data-state=(state.text()) data-label=(label) {
@@ -79,8 +79,8 @@ pub(super) fn item(slot: &Slot, viewer: Option<UserId>) -> Markup {
 }
 
 /// A slot of the user's own, among those of other days.
-pub(super) fn own(slot: &Slot) -> Markup {
-    let state = State::of(slot, slot.booking.as_ref().map(|booking| booking.user));
+pub(super) fn own(slot: &Slot, now: OffsetDateTime) -> Markup {
+    let state = State::of(slot, slot.booking.as_ref().map(|booking| booking.user), now);
     let day = long(slot.day);
     let label = format!("{}, {day}", label(slot));
     html! {

@@ -3,13 +3,14 @@
 use std::io::{Read, Seek};
 use std::process::Stdio;
 
-use booking::auth::{Secret, Tokens};
 use booking::domain::{Role, UserId};
 use hyper::{Method, Request};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::service::{PASSWORD, SECRET, Service, credentials, fields, problem, slot_in, token};
+use crate::service::{
+    PASSWORD, SECRET, Service, credentials, fields, now, problem, slot_in, token, tokens,
+};
 
 /// Base64 for URLs, without padding.
 fn base64(bytes: &[u8]) -> String {
@@ -27,7 +28,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 fn claims(role: &str, expires: i64) -> Value {
-    let now = time::OffsetDateTime::now_utc().unix_timestamp();
+    let now = now().unix_timestamp();
     json!({
         "sub": Uuid::new_v4(), "role": role, "iss": "booking", "aud": "booking",
         "iat": now - 7200, "exp": now + expires,
@@ -299,8 +300,7 @@ async fn browsers_are_told_what_they_may_do() {
 
 #[test]
 fn a_token_of_the_service_is_what_this_test_takes_it_for() {
-    let secret = Secret::new(SECRET).expect("it is strong");
-    let tokens = Tokens::new(&secret, std::time::Duration::from_secs(600)).expect("it signs");
+    let tokens = tokens(std::time::Duration::from_secs(600));
     let ours = signed(&json!({ "alg": "HS256" }), &claims("organiser", 600), SECRET);
     let identity = tokens.verify(&ours).expect("it is valid");
     assert_eq!(identity.role, Role::Organiser);

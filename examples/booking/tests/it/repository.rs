@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use booking::domain::{Booking, Day, Email, NewSlot, Role, Slot, SlotId, Title, User, UserId};
 use booking::repository::{LocalRepository, Repository, SlotQuery};
-use time::{Duration, OffsetDateTime};
+use time::Duration;
 
-use crate::service::{database, repository};
+use crate::service::{database, now, repository};
 
 /// Runs a test on each.
 async fn on_both(test: impl AsyncFn(Arc<dyn Repository>)) {
@@ -17,15 +17,13 @@ async fn on_both(test: impl AsyncFn(Arc<dyn Repository>)) {
 }
 
 fn slot(hours: i64) -> Slot {
-    let now = OffsetDateTime::now_utc().replace_nanosecond(0).expect("0 is a number of them");
-    let starts = now + Duration::hours(hours);
+    let starts = now() + Duration::hours(hours);
     let title = Title::parse("Yoga").expect("it is a title");
     NewSlot { title, starts, ends: starts + Duration::hours(1) }.into_slot()
 }
 
 fn booking(user: UserId, token: i64) -> Booking {
-    let at = OffsetDateTime::now_utc().replace_nanosecond(0).expect("0 is a number of them");
-    Booking { user, at, token }
+    Booking { user, at: now(), token }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +102,7 @@ async fn slots_are_found_in_order_by_day_and_by_owner() {
             let booked = repository.book_slot(slot.id, &booking(ann, 1)).await;
             assert!(booked.expect("it writes"));
         }
-        let his = repository.slots_of(ann, OffsetDateTime::now_utc()).await.expect("it reads");
+        let his = repository.slots_of(ann, now()).await.expect("it reads");
         let ids: Vec<_> = his.iter().map(|slot| slot.id).collect();
         assert_eq!(ids, [slots[1].id, slots[0].id], "not the one that has ended");
         let count = repository.count_bookings(ann, slots[1].day).await.expect("it reads");

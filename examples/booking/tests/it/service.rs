@@ -2,25 +2,38 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use booking::auth::{Secret, Tokens};
 use booking::client::{Answer, Client};
-use booking::domain::{Role, UserId};
+use booking::clock::Clock;
+use booking::domain::{Day, Role, UserId};
 use booking::replica::Replica;
 use booking::repository::MongoRepository;
 use example_support::mongodb_at;
 use hyper::Method;
 use serde_json::{Value, json};
 use test_support::{MongoServer, RedisServer};
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, Time};
 
 /// The secret of all services under test, so that tests can make tokens.
 pub(crate) const SECRET: &str = "7f3a9c1e5b8d2046f1e0a4c87b6d93525ce8";
 
 /// The password of all users.
 pub(crate) const PASSWORD: &str = "correct horse battery";
+
+/// The time at which each service under test begins: the same on every run, unless this variable says
+/// another. `scripts/test-hours.sh` does.
+const TEST_NOW: &str = "BOOKING_TEST_NOW";
+pub(crate) static NOW: LazyLock<String> =
+    LazyLock::new(|| std::env::var(TEST_NOW).unwrap_or_else(|_| "2027-06-15T12:00:00Z".to_owned()));
+
+/// When all services under test begin.
+pub(crate) fn now() -> OffsetDateTime {
+    OffsetDateTime::parse(&NOW, &Rfc3339).expect("it is a time")
+}
 
 /// A process of the service.
 pub(crate) struct Service {
@@ -45,10 +58,22 @@ impl Service {
         mongodb: &str,
         stderr: Stdio,
     ) -> Self {
+        Self::start_at(&NOW, arguments, redis, mongodb, stderr).await
+    }
+
+    /// A service that begins at another time than all others.
+    pub(crate) async fn start_at(
+        now: &str,
+        arguments: &[&str],
+        redis: &str,
+        mongodb: &str,
+        stderr: Stdio,
+    ) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_booking"));
+        let arguments = [&["--now", now], arguments].concat();
         let variables =
             [("REDIS_URL", redis), ("MONGODB_URI", mongodb), ("BOOKING_JWT_SECRET", SECRET)];
-        let replica = Replica::start(program, arguments, variables, stderr).await;
+        let replica = Replica::start(program, &arguments, variables, stderr).await;
         Self { replica: replica.expect("the service starts") }
     }
 
@@ -85,7 +110,7 @@ impl Service {
         self.call(Method::DELETE, &format!("/slots/{slot}/booking"), Some(token), None).await
     }
 
-    /// Creates a slot that starts in some hours, and returns its id.
+    /// Creates a slot that starts some hours after the next midnight, and returns its id.
     pub(crate) async fn slot(&self, hours: i64) -> String {
         let answer = self.post("/slots", Some(&token(Role::Organiser)), &slot_in(hours)).await;
         assert_eq!(answer.status, 201, "{answer:?}");
@@ -112,10 +137,12 @@ impl Service {
     }
 }
 
-/// A slot that starts in some hours, as a request says it.
+/// A slot that starts some hours after the next midnight, as a request says it. Those of one day are
+/// of one day at any hour.
 pub(crate) fn slot_in(hours: i64) -> Value {
     let time = |hours| {
-        let time = OffsetDateTime::now_utc() + time::Duration::hours(hours);
+        let midnight = Day::of(now()).next().date().with_time(Time::MIDNIGHT).assume_utc();
+        let time = midnight + time::Duration::hours(hours);
         time.format(&Rfc3339).expect("it is a time")
     };
     json!({ "title": "Yoga", "starts": time(hours), "ends": time(hours + 1) })
@@ -123,9 +150,14 @@ pub(crate) fn slot_in(hours: i64) -> Value {
 
 /// A token of a new user.
 pub(crate) fn token(role: Role) -> String {
-    let secret = Secret::new(SECRET).expect("it is strong");
-    let tokens = Tokens::new(&secret, Duration::from_secs(600)).expect("it is a secret");
+    let tokens = tokens(Duration::from_secs(600));
     tokens.issue(UserId::random(), role).expect("it signs").text
+}
+
+/// What makes tokens as the services do, for as long after [`now`].
+pub(crate) fn tokens(lifetime: Duration) -> Tokens {
+    let secret = Secret::new(SECRET).expect("it is strong");
+    Tokens::new(&secret, lifetime, Clock::set_to(now())).expect("it is a secret")
 }
 
 pub(crate) fn credentials(email: &str, password: &str) -> Value {

@@ -1,9 +1,9 @@
 //! The stream of a day's slots.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use booking::auth::{Secret, Tokens};
 use booking::domain::{Role, UserId};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::visitor::{Visitor, between, day_of, html, item};
-use crate::service::{SECRET, Service, token};
+use crate::service::{Service, token, tokens};
 
 /// A stream of events.
 struct Events {
@@ -87,6 +87,30 @@ async fn a_change_that_another_client_makes_comes_through_the_stream() {
     assert!(item(&third, &slot).contains("data-state=\"Free\""), "{third}");
 }
 
+/// The hours at which a day has few slots left, or none, and the days that a year has once or less.
+const HOURS: [&str; 6] = [
+    "2027-06-15T23:00:00Z",
+    "2027-06-15T23:30:00Z",
+    "2027-06-16T00:00:00Z",
+    "2028-02-29T23:30:00Z",
+    "2028-03-01T00:00:00Z",
+    "2027-12-31T23:59:55Z",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn today_is_told_at_any_hour_with_slots_or_without() {
+    for hour in HOURS {
+        let service = Service::start_at(hour, &["--dev"], "", "", Stdio::null()).await;
+        let today = html(&Visitor::new(&service).get("/").await);
+        let path = between(&today, "data-events=\"", "\"").expect("the page names its stream");
+        let event = Events::open(&service, &path, None).await.next().await.expect("it is told");
+        // A browser drops an event that has no data.
+        assert!(event.contains("event: slots\ndata:"), "{hour}: {event}");
+        let slots = |text: &str| text.matches("id=\"slot-").count();
+        assert_eq!(slots(&event), slots(&today), "{hour}: {event}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_was_made_for_somebody_else_is_told_so() {
     let service = Service::embedded(&[]).await;
@@ -110,8 +134,8 @@ async fn a_page_that_was_made_for_somebody_else_is_told_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_with_the_login_of_who_reads_it() {
     let service = Service::embedded(&[]).await;
-    let secret = Secret::new(SECRET).expect("it is strong");
-    let tokens = Tokens::new(&secret, Duration::from_secs(2)).expect("it is a secret");
+    // By the clock of the service, which has begun: with the leeway of a token it has 9 s to come here.
+    let tokens = tokens(Duration::from_secs(4));
     let user = UserId::random();
     let session = tokens.issue(user, Role::Guest).expect("it signs").text;
     let path = format!("/page/days/2999-01-01/events?user={user}");

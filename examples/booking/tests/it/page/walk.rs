@@ -3,13 +3,16 @@
 use std::process::Stdio;
 
 use booking::domain::Role;
+use example_support::mongodb_at;
+use mongodb::bson::{Document, doc};
 use serde_json::json;
+use test_support::{MongoServer, RedisServer};
 use thirtyfour::Key;
 
 use super::browser::{Browser, with_browser};
 use super::looks;
 use super::visitor::day_of;
-use crate::service::{PASSWORD, Service, token};
+use crate::service::{NOW, PASSWORD, Service, database, discard, token};
 
 async fn log_in(browser: &Browser, url: &str) {
     browser.open(&format!("{url}/page/login")).await;
@@ -194,6 +197,48 @@ async fn a_slot_that_is_being_booked_is_a_friendly_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_last_slot_that_goes_leaves_the_page() {
+    let redis = RedisServer::start();
+    let database = database();
+    let service = Service::served(&redis.url(), &database, &[]).await;
+    let slot = service.slot(24).await;
+    let day = day_of(&service, &slot).await;
+    let url = format!("http://{}{day}", service.replica.address());
+    with_browser(async |browser: Browser| {
+        browser.open(&url).await;
+        let live = "document.querySelector('#live').textContent === 'Changes show by themselves.'";
+        browser.wait_for(live).await;
+        let shown = format!(
+            "!!document.querySelector('#slot-{slot}') && document.querySelector('#none').hidden"
+        );
+        browser.wait_for(&shown).await;
+        withdraw_slots(&database).await;
+        let gone = format!(
+            "!document.querySelector('#slot-{slot}') && !document.querySelector('#none').hidden"
+        );
+        browser.wait_for(&gone).await;
+        looks::check(&browser, "no-slots").await;
+        // A day that has none to begin with is live too.
+        browser.open(&url).await;
+        browser.wait_for(live).await;
+        let slot = service.slot(24).await;
+        browser.wait_for(&format!("!!document.querySelector('#slot-{slot}')")).await;
+        assert_eq!(browser.complaints().await, [""; 0]);
+        browser
+    })
+    .await;
+    discard(&database).await;
+}
+
+/// As an operator does it, by the database: the service itself withdraws no slot.
+async fn withdraw_slots(database: &str) {
+    let url = MongoServer::start().uri().to_owned().into();
+    let mongodb = mongodb_at(&url).await.expect("it is reachable").database(database);
+    let slots = mongodb.collection::<Document>("slots");
+    slots.delete_many(doc! {}).await.expect("it writes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_finds_the_service_again() {
     let mut service = Service::embedded(&["--dev", "--unlimited"]).await;
     let url = format!("http://{}", service.replica.address());
@@ -208,7 +253,7 @@ async fn a_page_finds_the_service_again() {
         browser.wait_for(&says("The connection is lost")).await;
         looks::check(&browser, "lost").await;
         let _again = tokio::process::Command::new(env!("CARGO_BIN_EXE_booking"))
-            .args(["--dev", "--end-with-stdin", "--listen"])
+            .args(["--dev", "--end-with-stdin", "--now", &NOW, "--listen"])
             .arg(service.replica.address().to_string())
             .env_remove("REDIS_URL")
             .env_remove("MONGODB_URI")
