@@ -21,8 +21,48 @@ pub(crate) struct Signal {
 struct State {
     /// How often it was given.
     given: u64,
-    waiting: BTreeMap<u64, Waker>,
+    waiting: Waiting,
     serial: u64,
+}
+
+/// Wakers by number. One is kept without an allocation, as a lease has no more as a rule.
+#[derive(Default)]
+struct Waiting {
+    one: Option<(u64, Waker)>,
+    more: BTreeMap<u64, Waker>,
+}
+
+impl Waiting {
+    fn get(&self, slot: u64) -> Option<&Waker> {
+        let one = self.one.as_ref().filter(|one| one.0 == slot).map(|one| &one.1);
+        one.or_else(|| self.more.get(&slot))
+    }
+
+    /// Returns the waker that it replaces.
+    fn insert(&mut self, slot: u64, waker: Waker) -> Option<Waker> {
+        match &mut self.one {
+            None if !self.more.contains_key(&slot) => {
+                self.one = Some((slot, waker));
+                None
+            }
+            Some(one) if one.0 == slot => Some(mem::replace(&mut one.1, waker)),
+            _ => self.more.insert(slot, waker),
+        }
+    }
+
+    fn remove(&mut self, slot: u64) -> Option<Waker> {
+        let one = self.one.take_if(|one| one.0 == slot).map(|one| one.1);
+        one.or_else(|| self.more.remove(&slot))
+    }
+
+    fn into_wakers(self) -> impl Iterator<Item = Waker> {
+        self.one.map(|one| one.1).into_iter().chain(self.more.into_values())
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.one.is_none() && self.more.is_empty()
+    }
 }
 
 impl Signal {
@@ -33,7 +73,7 @@ impl Signal {
             state.given += 1;
             mem::take(&mut state.waiting)
         };
-        wake_all(waiting.into_values());
+        wake_all(waiting.into_wakers());
     }
 
     /// Ready as soon as the signal is given, from this call on.
@@ -71,7 +111,7 @@ impl Future for Given<'_> {
             if state.given != self.before {
                 return Poll::Ready(());
             }
-            let waiting = self.slot.and_then(|slot| state.waiting.get(&slot));
+            let waiting = self.slot.and_then(|slot| state.waiting.get(slot));
             if waiting.is_some_and(|waker| waker.will_wake(context.waker())) {
                 return Poll::Pending;
             }
@@ -95,7 +135,7 @@ impl Future for Given<'_> {
 impl Drop for Given<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            let removed = self.signal.state().waiting.remove(&slot);
+            let removed = self.signal.state().waiting.remove(slot);
             unharmed(|| drop(removed));
         }
     }
@@ -145,6 +185,24 @@ mod tests {
         assert_eq!(counted.0.load(Ordering::Relaxed), 99);
         assert!(waiting.iter_mut().all(|given| given.as_mut().poll(&mut context).is_ready()));
         drop(waiting);
+        assert!(signal.state().waiting.is_empty());
+    }
+
+    #[test]
+    fn wakers_are_found_under_their_numbers_wherever_they_are_kept() {
+        let (signal, counted) = (Signal::default(), Arc::new(Panics(AtomicUsize::new(0))));
+        let (waker, noop) = (Waker::from(Arc::clone(&counted)), Waker::noop());
+        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(signal.given())).collect();
+        for given in &mut waiting {
+            assert!(given.as_mut().poll(&mut Context::from_waker(noop)).is_pending());
+        }
+        drop(waiting.remove(0));
+        // The last of those that are left has another waker now, and the first one none.
+        let last = waiting[1].as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(last.is_pending());
+        drop(waiting.remove(0));
+        signal.give();
+        assert_eq!(counted.0.load(Ordering::Relaxed), 1);
         assert!(signal.state().waiting.is_empty());
     }
 
