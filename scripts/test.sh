@@ -58,7 +58,7 @@ benchmark() {
 # With the examples, or the dependencies would have other features than clippy has checked them with.
 documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps \
-        --lib --bins --examples
+        --lib --examples --bin lock-bench
 }
 
 dependencies() { cargo deny --all-features check bans licenses sources; }
