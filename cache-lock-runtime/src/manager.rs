@@ -81,8 +81,10 @@ impl Inner {
             let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
             let queues = Arc::clone(&self.queues).run(inbox);
             let renewer = Arc::clone(&self.renewer).run();
+            let reconnects = Arc::clone(&self.renewer).follow_reconnects();
             async move {
                 tokio::spawn(queues);
+                tokio::spawn(reconnects);
                 renewer.await;
             }
         })

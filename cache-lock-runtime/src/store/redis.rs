@@ -1,6 +1,7 @@
 //! Locks on a Redis server.
 
 mod ask;
+mod backoff;
 mod call;
 mod config;
 mod failure;
@@ -26,7 +27,7 @@ use self::{
     call::{Call, read_extended, read_released, tells_of_refusal},
     failure::Failure,
     inbox::Mailbox,
-    link::{Link, Links, not_accepted, settle},
+    link::{Link, Links, settle},
     script::Scripts,
 };
 use super::{Ended, Extended, Extension, Inbox, Released, Store};
@@ -70,7 +71,7 @@ impl RedisStore {
     ) -> Result<(Self, Inbox), BackendError> {
         let parsed = config::parse(url, tls, attempt)?;
         let (mailbox, inbox) = Mailbox::new(owners);
-        let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox));
+        let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox, attempt));
         let inner = Inner { links, scripts: Scripts::new(), driver, attempt };
         Ok((Self { inner: Arc::new(inner) }, inbox))
     }
@@ -88,6 +89,11 @@ impl RedisStore {
     /// Sees that the server can be reached and lets the user in.
     pub(crate) async fn check(&self, give_up: Moment) -> Result<(), BackendError> {
         self.link(give_up).await.map(drop)
+    }
+
+    /// Waits until a connection was lost, or opened after that.
+    pub(crate) async fn reconnected(&self) {
+        self.inner.links.replaced().await;
     }
 
     /// Makes ready for pushes, if that is not done yet.
@@ -118,7 +124,7 @@ impl RedisStore {
         let opening = self.link_of(runtime.as_ref());
         match self.inner.driver.within(give_up, opening).await {
             Some(link) => link,
-            None => Err(not_accepted()),
+            None => Err(self.inner.links.not_accepted()),
         }
     }
 
@@ -164,15 +170,33 @@ impl RedisStore {
     }
 
     /// Runs a script that does no harm if it runs twice. A connection that turns out to be closed
-    /// is replaced once: the server may have been restarted since it was last used.
+    /// is replaced once: the server may have been restarted since it was last used. One that leads to
+    /// a replica is replaced until `give_up`.
     async fn run(&self, call: &Call<'_>, give_up: Moment) -> Result<Ran, BackendError> {
         let mut repeated = false;
+        let mut to_replica = None;
         loop {
-            let link = self.link(give_up).await?;
+            let link = self.link_off_replica(give_up, &to_replica).await?;
             match self.run_over(&link, call, give_up).await {
                 Ok(value) => return Ok(Ran { value, repeated }),
                 Err(Failure::Closed(_)) if !repeated => repeated = true,
-                Err(failure) => return Err(failure.into_error()),
+                Err(failure) => to_replica = Some(failure.of_replica(give_up)?),
+            }
+        }
+    }
+
+    /// The connection for the caller's runtime. After an answer of a replica another one is looked
+    /// for, with the pauses between two openings, until `give_up`; that answer is the error then.
+    async fn link_off_replica(
+        &self,
+        give_up: Moment,
+        to_replica: &Option<BackendError>,
+    ) -> Result<Arc<Link>, BackendError> {
+        loop {
+            match (self.link(give_up).await, to_replica) {
+                (Err(error), Some(_)) if error.is_transient() && Moment::now() < give_up => {}
+                (Err(error), Some(answer)) if error.is_transient() => return Err(answer.clone()),
+                (link, _) => return link,
             }
         }
     }
@@ -186,8 +210,9 @@ impl RedisStore {
     ) -> Result<(Moment, Vec<Extended>), BackendError> {
         let call = Call::extend(&self.inner.scripts, leases);
         let mut replaced = false;
+        let mut to_replica = None;
         let (sent_at, value) = loop {
-            let link = self.link(overdue).await?;
+            let link = self.link_off_replica(overdue, &to_replica).await?;
             let sent_at = Moment::now();
             let mut sending = pin!(self.send_over(&link, &call));
             let answer = match self.inner.driver.within(overdue, sending.as_mut()).await {
@@ -203,7 +228,7 @@ impl RedisStore {
             match answer {
                 Ok(value) => break (sent_at, value),
                 Err(Failure::Closed(_)) if !replaced => replaced = true,
-                Err(failure) => return Err(failure.into_error()),
+                Err(failure) => to_replica = Some(failure.of_replica(overdue)?),
             }
         };
         let kept = read_extended(&value, leases.len());
@@ -252,6 +277,18 @@ impl RedisStore {
             }
             driver.sleep_until(Moment::now().after(RELEASE_PAUSE)).await;
         }
+    }
+}
+
+impl Failure {
+    /// The answer of a replica, if there is time to find its primary.
+    fn of_replica(self, give_up: Moment) -> Result<BackendError, BackendError> {
+        let of_replica = matches!(
+            &self,
+            Self::Refused(error) if error.kind() == BackendErrorKind::ReadOnly
+        );
+        let error = self.into_error();
+        if of_replica && Moment::now() < give_up { Ok(error) } else { Err(error) }
     }
 }
 

@@ -7,10 +7,12 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
+    ops::ControlFlow,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -25,9 +27,10 @@ use tokio::{
 };
 
 use super::{
+    backoff::Backoff,
     config::Parsed,
     failure::{Failure, describe},
-    inbox::{self, Mailbox},
+    inbox::{Hearing, Mailbox, is_over},
 };
 use crate::{
     clock::Moment,
@@ -42,9 +45,10 @@ const PATIENCE: u32 = 2;
 /// The longest time that opening a connection may take.
 const OPENING: Duration = Duration::from_secs(5);
 
-/// After a connection could not be opened, so long nobody tries again; all who ask meanwhile share
-/// the next try. So a server that comes back is not met by a storm.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The first and the longest pause before a server is asked again for pushes that it did not refuse.
+const LISTENING_PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// After so many tries in vain it is said that there are no pushes yet.
+const LISTENING_TRIES: u32 = 5;
 
 /// An open connection.
 pub(super) struct Link {
@@ -52,6 +56,10 @@ pub(super) struct Link {
     runtime: Id,
     /// The number under which it is known to the mailbox.
     number: u64,
+    /// The connection on which the server is listened to, if it takes no other commands there.
+    apart: Option<MultiplexedConnection>,
+    /// An answer has come over it.
+    proven: AtomicBool,
     overdue: AtomicU32,
     /// When something was sent to which, or after which, nothing was answered; 0 for never.
     silent_since: AtomicU64,
@@ -70,6 +78,7 @@ impl Link {
     }
 
     fn answered(&self) {
+        self.proven.store(true, Ordering::Relaxed);
         self.overdue.store(0, Ordering::Relaxed);
         self.silent_since.store(0, Ordering::Relaxed);
     }
@@ -122,16 +131,43 @@ pub(super) struct Links {
     driver: Arc<Driver>,
     mailbox: Arc<Mailbox>,
     slots: Mutex<HashMap<Id, Arc<Slot>>>,
+    /// The longest time that one request may take.
+    attempt: Duration,
+    backoff: Backoff,
+    /// The server takes no other commands on a connection that is subscribed.
+    apart: AtomicBool,
+    /// A connection was lost, or not to be had, and none was opened since.
+    broken: AtomicBool,
+    /// A connection was lost, or opened after that.
+    replaced: Notify,
 }
 
 impl Links {
-    pub(super) fn new(parsed: Parsed, driver: Arc<Driver>, mailbox: Mailbox) -> Self {
+    pub(super) fn new(
+        parsed: Parsed,
+        driver: Arc<Driver>,
+        mailbox: Mailbox,
+        attempt: Duration,
+    ) -> Self {
         let Parsed { server, client, client_resp2 } = parsed;
         let mailbox = Arc::new(mailbox);
         let resp2 =
             client.get_connection_info().redis_settings().protocol() == ProtocolVersion::RESP2;
         let resp2 = AtomicBool::new(resp2);
-        Self { server, client, client_resp2, resp2, driver, mailbox, slots: Mutex::default() }
+        Self {
+            server,
+            client,
+            client_resp2,
+            resp2,
+            driver,
+            backoff: Backoff::new(mailbox.random()),
+            mailbox,
+            slots: Mutex::default(),
+            attempt,
+            apart: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            replaced: Notify::new(),
+        }
     }
 
     /// The server's address, without a password.
@@ -192,17 +228,32 @@ impl Links {
         let mut entry = Entry { links: Arc::downgrade(self), slot: Arc::clone(&slot), id };
         let links = Arc::clone(self);
         runtime.spawn(async move {
-            loop {
+            links.backoff.turn(&links.driver).await;
+            let link = loop {
                 match links.open_in_time(id).await {
-                    Ok(link) => break entry.slot.set(Ok(link)),
-                    Err(error) => links.renew(&mut entry).set(Err(error)),
+                    Ok(link) => break link,
+                    Err(error) => {
+                        links.broken.store(true, Ordering::Relaxed);
+                        links.backoff.failed(&error);
+                        links.renew(&mut entry).set(Err(error));
+                    }
                 }
-                links.driver.sleep_until(Moment::now().after(PAUSE)).await;
+                links.backoff.turn(&links.driver).await;
                 if links.remove_unless_asked_for(&entry) {
                     return;
                 }
+            };
+            entry.slot.set(Ok(Arc::clone(&link)));
+            links.backoff.opened();
+            if links.broken.swap(false, Ordering::Relaxed) {
+                links.replaced.notify_one();
             }
+            let driver = Arc::clone(&links.driver);
             drop(links);
+            if listen_later(&entry, &link, &driver).await.is_break() {
+                return;
+            }
+            drop(link);
             entry.slot.end.notified().await;
         });
         slot
@@ -226,22 +277,85 @@ impl Links {
         !asked_for
     }
 
+    /// Opens a connection. If that takes longer than a request may, another attempt begins beside it:
+    /// one connection that hangs says nothing about the next. The first result counts.
     async fn open_in_time(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
         let end = Moment::now().after(OPENING);
-        self.driver.within(end, self.open(runtime)).await.unwrap_or_else(|| Err(not_accepted()))
+        let mut attempts = Vec::new();
+        let mut patience = self.attempt;
+        loop {
+            attempts.push(Box::pin(self.open(runtime)));
+            let first = std::future::poll_fn(|context| {
+                for attempt in &mut attempts {
+                    if let opened @ Poll::Ready(_) = attempt.as_mut().poll(context) {
+                        return opened;
+                    }
+                }
+                Poll::Pending
+            });
+            let next = Moment::now().after(patience).min(end);
+            match self.driver.within(next, first).await {
+                Some(opened) => return opened,
+                None if end <= Moment::now() => return Err(not_accepted()),
+                None => patience = patience.saturating_mul(2),
+            }
+        }
     }
 
     async fn open(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
+        let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
+        let number = self.mailbox.number();
+        loop {
+            let listens_apart = listens && self.apart.load(Ordering::Relaxed);
+            let mut connection = self.connection(number, runtime).await?;
+            // Before anybody asks over it: a grant may come before the answer, and tokens say
+            // whether they can be handed on.
+            let mut apart = None;
+            if listens {
+                if listens_apart && !self.resp2.load(Ordering::Relaxed) {
+                    apart = Some(self.connection(number, runtime).await?);
+                }
+                match self.mailbox.open(number, &mut connection, apart.as_mut(), &self.server).await
+                {
+                    Ok(Hearing::NoneBeside) if !listens_apart => {
+                        // On a connection of its own it may be heard.
+                        self.apart.store(true, Ordering::Relaxed);
+                        continue;
+                    }
+                    Ok(_) => {}
+                    Err(error) => return Err(describe(error)),
+                }
+            } else if let Err(error) = self.mailbox.look(&mut connection).await
+                && is_over(&error)
+            {
+                return Err(describe(error));
+            }
+            return Ok(Arc::new(Link {
+                connection,
+                runtime,
+                number,
+                apart,
+                proven: AtomicBool::new(false),
+                overdue: AtomicU32::new(0),
+                silent_since: AtomicU64::new(0),
+            }));
+        }
+    }
+
+    /// A connection that is let in. What is pushed on it is received, and its end is noticed.
+    async fn connection(
+        self: &Arc<Self>,
+        number: u64,
+        runtime: Id,
+    ) -> Result<MultiplexedConnection, BackendError> {
         // The timers of this runtime may be blocked or paused, so all limits are the driver's.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
-        let number = if listens { self.mailbox.number() } else { inbox::NONE };
         let mut resp2 = self.resp2.load(Ordering::Relaxed);
         loop {
             let client = if resp2 { &self.client_resp2 } else { &self.client };
             let mut config = config.clone();
-            if listens && !resp2 {
+            if !resp2 {
                 let links = Arc::downgrade(self);
                 config = config.set_push_sender(move |info| {
                     if let Some(links) = links.upgrade() {
@@ -251,23 +365,29 @@ impl Links {
                 });
             }
             match client.get_multiplexed_async_connection_with_config(&config).await {
-                Ok(mut connection) => {
+                Ok(connection) => {
                     self.resp2.store(resp2, Ordering::Relaxed);
-                    // Before anybody asks over it: a grant may come before the answer, and tokens
-                    // say whether they can be handed on.
-                    if listens {
-                        self.mailbox.open(number, &mut connection, &self.server).await;
-                    } else {
-                        drop(self.mailbox.look(&mut connection).await);
-                    }
-                    let (overdue, silent_since) = (AtomicU32::new(0), AtomicU64::new(0));
-                    let link = Link { connection, runtime, number, overdue, silent_since };
-                    return Ok(Arc::new(link));
+                    return Ok(connection);
                 }
                 Err(error) if !resp2 && refuses_resp3(&error) => resp2 = true,
                 Err(error) => return Err(describe(error)),
             }
         }
+    }
+
+    /// Waits until a connection was lost, or opened after that.
+    pub(super) async fn replaced(&self) {
+        self.replaced.notified().await;
+    }
+
+    fn lost(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+        self.replaced.notify_one();
+    }
+
+    /// Why no connection was opened in time.
+    pub(super) fn not_accepted(&self) -> BackendError {
+        self.backoff.reason().unwrap_or_else(not_accepted)
     }
 
     /// Takes what the server has sent unasked. It only moves messages: it runs where the connection
@@ -283,13 +403,21 @@ impl Links {
             && let Some(slot) = slots.remove(&runtime)
         {
             slot.end.notify_one();
+            if let Some(Ok(link)) = slot.opened.get()
+                && !link.proven.load(Ordering::Relaxed)
+            {
+                let message = "the server closed a new connection";
+                self.backoff.failed(&BackendError::new(BackendErrorKind::Unreachable, message));
+            }
+            self.lost();
         }
         drop(slots);
         self.mailbox.close(number);
     }
 
-    /// Takes a connection out of use. What is already sent over it may still be answered.
-    pub(super) fn retire(&self, link: &Arc<Link>) {
+    /// Takes a connection out of use. What is already sent over it may still be answered. With a
+    /// failure the next one is opened after a pause.
+    fn retire(&self, link: &Arc<Link>, failure: Option<&BackendError>) {
         self.mailbox.close(link.number);
         let mut slots = self.slots();
         let current = slots.get(&link.runtime).and_then(|slot| slot.opened.get());
@@ -297,6 +425,10 @@ impl Links {
             && let Some(slot) = slots.remove(&link.runtime)
         {
             slot.end.notify_one();
+            if let Some(failure) = failure {
+                self.backoff.failed(failure);
+            }
+            self.lost();
         }
     }
 
@@ -309,6 +441,40 @@ impl Drop for Links {
     fn drop(&mut self) {
         for slot in self.slots().values() {
             slot.end.notify_one();
+        }
+    }
+}
+
+/// Has the server listened to that did not refuse it, and could not be listened to when the
+/// connection was opened. Breaks if the connection has ended.
+async fn listen_later(entry: &Entry, link: &Link, driver: &Driver) -> ControlFlow<()> {
+    let (mut pause, longest) = LISTENING_PAUSE;
+    let mut tries = 0;
+    loop {
+        let Some(links) = entry.links.upgrade() else { return ControlFlow::Break(()) };
+        if !links.mailbox.is_to_be_opened(link.number) {
+            return ControlFlow::Continue(());
+        }
+        drop(links);
+        let due = Moment::now().after(pause);
+        if driver.within(due, entry.slot.end.notified()).await.is_some() {
+            return ControlFlow::Break(());
+        }
+        pause = pause.saturating_mul(2).min(longest);
+        tries += 1;
+        let Some(links) = entry.links.upgrade() else { return ControlFlow::Break(()) };
+        let (mut connection, mut apart) = (link.connection.clone(), link.apart.clone());
+        let Links { mailbox, server, .. } = &*links;
+        let opening = mailbox.open(link.number, &mut connection, apart.as_mut(), server);
+        let opened = driver.within(Moment::now().after(OPENING), opening).await;
+        if let Some(Err(error)) = opened
+            && is_over(&error)
+        {
+            // Whoever asks over it finds out.
+            return ControlFlow::Continue(());
+        }
+        if tries == LISTENING_TRIES {
+            mailbox.warn_of_delay(server);
         }
     }
 }
@@ -353,17 +519,17 @@ pub(super) fn settle(
     answer: &Result<Value, Failure>,
     attempt: Duration,
 ) {
-    let end = match answer {
-        Err(Failure::Closed(_)) => true,
-        Err(Failure::Overdue(_)) => link.count_overdue(attempt),
-        // A primary that became a replica: the name may lead to the new one.
-        Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => true,
-        Ok(_) | Err(Failure::Refused(_)) => {
-            link.answered();
-            false
+    match answer {
+        Err(Failure::Closed(error)) => {
+            let proven = link.proven.load(Ordering::Relaxed);
+            links.retire(link, (!proven).then_some(error));
         }
-    };
-    if end {
-        links.retire(link);
+        Err(Failure::Overdue(_)) if link.count_overdue(attempt) => links.retire(link, None),
+        Err(Failure::Overdue(_)) => {}
+        // A primary that became a replica: the name may lead to the new one.
+        Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => {
+            links.retire(link, Some(error));
+        }
+        Ok(_) | Err(Failure::Refused(_)) => link.answered(),
     }
 }
