@@ -258,3 +258,107 @@ async fn a_connection_that_breaks_while_it_is_set_up_is_opened_again() {
     assert!(broken.load(Ordering::SeqCst) > 2);
     assert_eq!(logged(front.port(), "no push notifications"), 0);
 }
+
+async fn refusal(port: u16) -> (String, BackendErrorKind, bool) {
+    let error = LockManager::connect(&format!("redis://127.0.0.1:{port}/")).await;
+    let error = error.expect_err("no connection is taken");
+    let LockError::Connect { source, .. } = &error else { panic!("{error:?}") };
+    (error.to_string(), source.kind(), error.is_retryable())
+}
+
+/// A server that closes a connection says why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_says_before_it_closes_is_in_the_error() {
+    let server = RedisServer::start();
+    for (says, what, kind, retryable) in [
+        (
+            "-ERR max number of clients reached\r\n",
+            "max number",
+            BackendErrorKind::Unavailable,
+            true,
+        ),
+        (
+            "-DENIED Redis is running in protected mode because no password is set. Advice.\r\n",
+            "protected mode",
+            BackendErrorKind::Denied,
+            false,
+        ),
+    ] {
+        let front = Front::start(server.port(), move |parts, _| match parts.is_empty() {
+            true => Verdict::Close(says),
+            false => Verdict::Pass,
+        });
+        // Which of the two ends of the connection is first differs.
+        for _ in 0..20 {
+            let (message, found, retried) = refusal(front.port()).await;
+            assert!(message.contains(what) && !message.contains("Advice"), "{message}");
+            assert_eq!((found, retried), (kind, retryable), "{message}");
+        }
+    }
+}
+
+/// A proxy that does not know HELLO says so in its own words, or not at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_hello_the_older_protocol_is_spoken() {
+    for verdict in [
+        Verdict::Refuse("ERR unsupported command `hello`"),
+        Verdict::Refuse("ERR invalid request"),
+        Verdict::Refuse("ERR command 'hello' is not allowed"),
+        Verdict::Refuse("NOPERM this user has no permissions to run the 'hello' command"),
+        Verdict::Close(""),
+    ] {
+        let server = RedisServer::start();
+        let front = Front::start(server.port(), {
+            let verdict = verdict.clone();
+            move |parts, _| match parts.first() {
+                Some(name) if name == "HELLO" => verdict.clone(),
+                _ => Verdict::Pass,
+            }
+        });
+        let locks = connect(front.port()).await;
+        let (holder, waiter) = (locks.acquire("room", &LONG).await, locks.clone());
+        let waiter = tokio::spawn(async move { waiter.run("room", &LONG, async |_| ()).await });
+        let released = guarded(holder.expect("it is free").release()).await;
+        assert_eq!(released.ok(), Some(Released::Released), "{verdict:?}");
+        guarded(waiter).await.expect("no panic").expect("it gets its turn");
+    }
+}
+
+/// A proxy that closes a connection at each command that it does not know.
+fn closes_at_unknown(parts: &[String], scripts: bool) -> Verdict {
+    match parts.first().map(String::as_str) {
+        Some("EVAL" | "EVALSHA") if scripts => Verdict::Pass,
+        Some(_) => Verdict::Close(""),
+        None => Verdict::Pass,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_that_runs_scripts_alone_is_enough() {
+    log::record();
+    let server = RedisServer::start();
+    let front = Front::start(server.port(), |parts, _| closes_at_unknown(parts, true));
+    let locks = connect(front.port()).await;
+    let waiter = locks.clone();
+    let guard = guarded(locks.acquire("room", &LONG)).await.expect("it is free");
+    let waiter = tokio::spawn(async move { waiter.run("room", &LONG, async |_| ()).await });
+    assert_eq!(guarded(guard.release()).await.ok(), Some(Released::Released));
+    guarded(waiter).await.expect("no panic").expect("it gets its turn");
+    assert_eq!(logged(front.port(), "no push notifications"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_without_scripts_over_several_keys_is_refused() {
+    let server = RedisServer::start();
+    let closes = Front::start(server.port(), |parts, _| closes_at_unknown(parts, false));
+    let refuses = Front::start(server.port(), |parts, _| match parts.first().map(String::as_str) {
+        Some("HELLO") => Verdict::Refuse("ERR unsupported command `hello`"),
+        Some("EVAL" | "EVALSHA") => Verdict::Refuse("ERR scripts take one key at most"),
+        _ => Verdict::Pass,
+    });
+    for front in [closes, refuses] {
+        let (message, kind, retryable) = refusal(front.port()).await;
+        assert!(message.contains("runs no scripts over several keys"), "{message}");
+        assert_eq!((kind, retryable), (BackendErrorKind::Configuration, false), "{message}");
+    }
+}

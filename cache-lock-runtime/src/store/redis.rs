@@ -5,6 +5,7 @@ mod backoff;
 mod call;
 mod config;
 mod failure;
+mod greeting;
 mod inbox;
 mod link;
 mod record;
@@ -86,9 +87,32 @@ impl RedisStore {
         self.inner.links.len()
     }
 
-    /// Sees that the server can be reached and lets the user in.
+    /// Sees that the server can be reached and lets the user in. A proxy that answers in its place has
+    /// to run scripts over several keys.
     pub(crate) async fn check(&self, give_up: Moment) -> Result<(), BackendError> {
-        self.link(give_up).await.map(drop)
+        let link = self.link(give_up).await?;
+        if !self.inner.links.fell_back() {
+            return Ok(());
+        }
+        let mut script = redis::cmd("EVAL");
+        script.arg("return 1").arg(2).arg("{cache-lock}:1").arg("{cache-lock}:2");
+        let error = match self.inner.driver.within(give_up, link.send(&script)).await {
+            Some(Err(error)) => Failure::from(error),
+            Some(Ok(_)) => return Ok(()),
+            None => return Err(self.overdue(&link).into_error()),
+        };
+        let said = match &error {
+            // Of other keys than these nothing is said.
+            Failure::Refused(error) if error.kind() != BackendErrorKind::Server => return Ok(()),
+            Failure::Refused(error) => error.to_string(),
+            Failure::Closed(_) | Failure::Overdue(_) => "the connection was closed".to_owned(),
+        };
+        settle(&self.inner.links, &link, &Err(error), self.inner.attempt);
+        let message = format!(
+            "what answers there runs no scripts over several keys, as locks need ({said}); connect \
+             to the server itself instead of the proxy before it"
+        );
+        Err(BackendError::new(BackendErrorKind::Configuration, message))
     }
 
     /// Waits until a connection was lost, or opened after that.

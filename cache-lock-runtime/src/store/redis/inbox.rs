@@ -156,6 +156,13 @@ impl Mailbox {
         Ok(Hearing::None)
     }
 
+    /// A connection ends when PUBLISH is sent over it.
+    pub(super) fn cannot_tell(&self, server: &str) {
+        self.set(&self.may_not_publish, true);
+        self.hears_nothing.store(true, Ordering::Relaxed);
+        self.warn(server, "the connection is closed when HELLO or PUBLISH is sent");
+    }
+
     /// Pushes are not refused, and there are none for long.
     pub(super) fn warn_of_delay(&self, server: &str) {
         if !self.is_live() {

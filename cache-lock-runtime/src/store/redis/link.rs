@@ -17,8 +17,7 @@ use std::{
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError,
-    Value,
+    AsyncConnectionConfig, Client, Cmd, ProtocolVersion, PushInfo, PushKind, RedisError, Value,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use tokio::{
@@ -30,6 +29,7 @@ use super::{
     backoff::Backoff,
     config::Parsed,
     failure::{Failure, describe},
+    greeting,
     inbox::{Hearing, Mailbox, is_over},
 };
 use crate::{
@@ -47,6 +47,9 @@ const OPENING: Duration = Duration::from_secs(5);
 
 /// The first and the longest pause before a server is asked again for pushes that it did not refuse.
 const LISTENING_PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// A server that closes so many connections in a row without an answer is not asked for RESP3.
+const CLOSED_TO_HELLO: u32 = 2;
+
 /// After so many tries in vain it is said that there are no pushes yet.
 const LISTENING_TRIES: u32 = 5;
 
@@ -66,6 +69,17 @@ pub(super) struct Link {
 }
 
 impl Link {
+    fn new(
+        connection: MultiplexedConnection,
+        apart: Option<MultiplexedConnection>,
+        runtime: Id,
+        number: u64,
+    ) -> Arc<Self> {
+        let (proven, overdue) = (AtomicBool::new(false), AtomicU32::new(0));
+        let silent_since = AtomicU64::new(0);
+        Arc::new(Self { connection, runtime, number, apart, proven, overdue, silent_since })
+    }
+
     /// Sends a command and waits for its answer, however long that takes.
     ///
     /// # Cancel safety
@@ -127,7 +141,10 @@ pub(super) struct Links {
     client: Client,
     /// For servers and proxies that do not speak RESP3.
     client_resp2: Client,
+    /// For those that close a connection on which a command comes that they do not know.
+    client_plain: Client,
     resp2: AtomicBool,
+    fallen_back: AtomicBool,
     driver: Arc<Driver>,
     mailbox: Arc<Mailbox>,
     slots: Mutex<HashMap<Id, Arc<Slot>>>,
@@ -149,7 +166,7 @@ impl Links {
         mailbox: Mailbox,
         attempt: Duration,
     ) -> Self {
-        let Parsed { server, client, client_resp2 } = parsed;
+        let Parsed { server, client, client_resp2, client_plain } = parsed;
         let mailbox = Arc::new(mailbox);
         let resp2 =
             client.get_connection_info().redis_settings().protocol() == ProtocolVersion::RESP2;
@@ -158,7 +175,9 @@ impl Links {
             server,
             client,
             client_resp2,
+            client_plain,
             resp2,
+            fallen_back: AtomicBool::new(false),
             driver,
             backoff: Backoff::new(mailbox.random()),
             mailbox,
@@ -307,13 +326,20 @@ impl Links {
         let number = self.mailbox.number();
         loop {
             let listens_apart = listens && self.apart.load(Ordering::Relaxed);
-            let mut connection = self.connection(number, runtime).await?;
+            let (mut connection, plain) = self.connection(number, runtime).await?;
+            if plain && self.mailbox.look(&mut connection).await.is_err_and(|error| is_over(&error))
+            {
+                // A proxy that closes at HELLO, and at PUBLISH as well.
+                let (connection, _) = self.connection(number, runtime).await?;
+                self.mailbox.cannot_tell(&self.server);
+                return Ok(Link::new(connection, None, runtime, number));
+            }
             // Before anybody asks over it: a grant may come before the answer, and tokens say
             // whether they can be handed on.
             let mut apart = None;
             if listens {
                 if listens_apart && !self.resp2.load(Ordering::Relaxed) {
-                    apart = Some(self.connection(number, runtime).await?);
+                    apart = Some(self.connection(number, runtime).await?.0);
                 }
                 match self.mailbox.open(number, &mut connection, apart.as_mut(), &self.server).await
                 {
@@ -330,32 +356,31 @@ impl Links {
             {
                 return Err(describe(error));
             }
-            return Ok(Arc::new(Link {
-                connection,
-                runtime,
-                number,
-                apart,
-                proven: AtomicBool::new(false),
-                overdue: AtomicU32::new(0),
-                silent_since: AtomicU64::new(0),
-            }));
+            return Ok(Link::new(connection, apart, runtime, number));
         }
     }
 
-    /// A connection that is let in. What is pushed on it is received, and its end is noticed.
+    /// A connection that is let in. What is pushed on it is received, and its end is noticed. True if
+    /// it had to be one without HELLO, as the server closes others.
     async fn connection(
         self: &Arc<Self>,
         number: u64,
         runtime: Id,
-    ) -> Result<MultiplexedConnection, BackendError> {
+    ) -> Result<(MultiplexedConnection, bool), BackendError> {
         // The timers of this runtime may be blocked or paused, so all limits are the driver's.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let mut resp2 = self.resp2.load(Ordering::Relaxed);
+        let mut closed = 0;
         loop {
-            let client = if resp2 { &self.client_resp2 } else { &self.client };
+            let plain = closed >= CLOSED_TO_HELLO;
+            let client = match (plain, resp2) {
+                (true, _) => &self.client_plain,
+                (_, true) => &self.client_resp2,
+                _ => &self.client,
+            };
             let mut config = config.clone();
-            if !resp2 {
+            if !resp2 && !plain {
                 let links = Arc::downgrade(self);
                 config = config.set_push_sender(move |info| {
                     if let Some(links) = links.upgrade() {
@@ -366,13 +391,34 @@ impl Links {
             }
             match client.get_multiplexed_async_connection_with_config(&config).await {
                 Ok(connection) => {
-                    self.resp2.store(resp2, Ordering::Relaxed);
-                    return Ok(connection);
+                    // A server that is being restarted closes connections, too, so of those that were
+                    // closed nothing is remembered.
+                    if !plain {
+                        self.resp2.store(resp2, Ordering::Relaxed);
+                    }
+                    self.fallen_back.store(resp2 || plain, Ordering::Relaxed);
+                    return Ok((connection, plain));
                 }
-                Err(error) if !resp2 && refuses_resp3(&error) => resp2 = true,
-                Err(error) => return Err(describe(error)),
+                Err(error) if !resp2 && !plain && greeting::refuses_resp3(&error) => resp2 = true,
+                Err(error) if greeting::is_closed(&error) => {
+                    if closed == 0
+                        && let Some(reason) = greeting::ask(client, &self.driver).await
+                    {
+                        return Err(reason.with_source(error));
+                    }
+                    closed += 1;
+                    if resp2 || plain {
+                        return Err(describe(error));
+                    }
+                }
+                Err(error) => return Err(greeting::refusal(error)),
             }
         }
+    }
+
+    /// Whether the last connection was opened without the protocol that the server was asked for.
+    pub(super) fn fell_back(&self) -> bool {
+        self.fallen_back.load(Ordering::Relaxed)
     }
 
     /// Waits until a connection was lost, or opened after that.
@@ -482,15 +528,6 @@ async fn listen_later(entry: &Entry, link: &Link, driver: &Driver) -> ControlFlo
 pub(super) fn not_accepted() -> BackendError {
     let message = "the server did not accept a connection in time";
     BackendError::new(BackendErrorKind::Timeout, message)
-}
-
-/// The server does not know RESP3, or not even the command that asks for it. `redis` recognises
-/// the words of servers before version 7 alone.
-fn refuses_resp3(error: &RedisError) -> bool {
-    let detail = error.detail().unwrap_or_default().to_ascii_lowercase();
-    error.kind() == ErrorKind::RESP3NotSupported
-        || error.code() == Some("NOPROTO")
-        || detail.starts_with("unknown command") && detail.contains("hello")
 }
 
 /// A runtime's entry among the connections, which goes when this does.
