@@ -81,10 +81,8 @@ impl Inner {
             let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
             let queues = Arc::clone(&self.queues).run(inbox);
             let renewer = Arc::clone(&self.renewer).run();
-            let reconnects = Arc::clone(&self.renewer).follow_reconnects();
             async move {
                 tokio::spawn(queues);
-                tokio::spawn(reconnects);
                 renewer.await;
             }
         })
@@ -136,7 +134,7 @@ impl LockManager {
     /// with `rediss://` for TLS (feature `tls`), or `unix:///path`.
     ///
     /// # Errors
-    /// [`LockError::Connect`] if the URL cannot be read, or the server not be reached within 5 s.
+    /// [`LockError::Connect`] if the URL cannot be read, or no server that can keep locks be reached in 5 s.
     ///
     /// # Cancel safety
     /// Nothing is left behind.

@@ -102,6 +102,7 @@ impl Renewer {
 
     /// Does what is due, for ever. For the driver.
     pub(crate) async fn run(self: Arc<Self>) {
+        tokio::spawn(Arc::clone(&self).follow_reconnects());
         loop {
             let mut batch = Vec::new();
             for lease in self.agenda.due().await {
@@ -123,8 +124,8 @@ impl Renewer {
     }
 
     /// Looks at all leases when a connection was lost, and when one is there again, for ever: the
-    /// server may have been restarted without its data. For the driver.
-    pub(crate) async fn follow_reconnects(self: Arc<Self>) {
+    /// server may have been restarted without its data.
+    async fn follow_reconnects(self: Arc<Self>) {
         loop {
             self.store.reconnected().await;
             let mut leases = self.agenda.take_all();
@@ -278,7 +279,7 @@ fn next_look(lease: &Lease) -> Moment {
 fn extension(lease: &Lease, now: Moment) -> Extension {
     let expire = lease.settings.expire;
     let expire = lease.last_end().map_or(expire, |end| expire.min(now.until(end)));
-    // One that is not renewed is looked at without that it lasts longer.
+    // After a reconnect a lease without renewal is looked at, too. It lasts no longer for that.
     let expire =
         if lease.settings.renew { expire } else { expire.min(now.until(lease.deadline())) };
     Extension { key: lease.key.clone(), token: lease.owner.clone(), expire }
