@@ -362,3 +362,16 @@ async fn a_proxy_without_scripts_over_several_keys_is_refused() {
         assert_eq!((kind, retryable), (BackendErrorKind::Configuration, false), "{message}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_server_says_so() {
+    let server = RedisServer::builder().config("maxclients", "1").start();
+    let connect = || std::net::TcpStream::connect(("127.0.0.1", server.port()));
+    // One of them is the one that the server takes.
+    let _others: Vec<_> = (0..4).map(|_| connect().expect("it listens")).collect();
+    for _ in 0..5 {
+        let (message, kind, retryable) = refusal(server.port()).await;
+        assert!(message.contains("max number of clients reached"), "{message}");
+        assert_eq!((kind, retryable), (BackendErrorKind::Unavailable, true), "{message}");
+    }
+}
