@@ -126,8 +126,9 @@ async fn waiters_outlive_a_restart() {
         let token = outcome.expect("it has time enough");
         assert!(token > held.token().as_i64());
     }
-    // Over the connection that broke it may have been released, for all that anybody can tell.
-    assert_eq!(guarded(held.release()).await.ok(), Some(Released::Unknown));
+    // Its manager has asked about it as soon as it could.
+    assert_eq!(guarded(held.lost()).await, LostReason::Gone);
+    assert_eq!(guarded(held.release()).await.ok(), Some(Released::AlreadyExpired));
 }
 
 #[tokio::test(flavor = "multi_thread")]

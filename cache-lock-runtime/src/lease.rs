@@ -48,6 +48,8 @@ pub(crate) struct Lease {
     long_hold: AtomicU32,
     /// It was said that the server could not be asked to extend it.
     not_renewed: AtomicBool,
+    /// The connection to the server was lost since the server was last asked about it.
+    doubtful: AtomicBool,
 }
 
 /// Where the lease stands in the renewer's agenda.
@@ -101,6 +103,7 @@ impl Lease {
             schedule: Mutex::new(Schedule::Out),
             long_hold: AtomicU32::new(0),
             not_renewed: AtomicBool::new(false),
+            doubtful: AtomicBool::new(false),
         }
     }
 
@@ -224,6 +227,15 @@ impl Lease {
     /// Takes note of whether it could be extended. True if it could not, and could before.
     pub(crate) fn renewal_failed(&self, failed: bool) -> bool {
         !self.not_renewed.swap(failed, Ordering::Relaxed) && failed
+    }
+
+    /// Whether the server may have forgotten the lease, in a restart for example.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_doubtful(&self, doubtful: bool) {
+        self.doubtful.store(doubtful, Ordering::Relaxed);
     }
 
     pub(crate) fn schedule(&self) -> MutexGuard<'_, Schedule> {

@@ -134,7 +134,7 @@ impl LockManager {
     /// with `rediss://` for TLS (feature `tls`), or `unix:///path`.
     ///
     /// # Errors
-    /// [`LockError::Connect`] if the URL cannot be read, or the server not be reached within 5 s.
+    /// [`LockError::Connect`] if the URL cannot be read, or no server that can keep locks be reached in 5 s.
     ///
     /// # Cancel safety
     /// Nothing is left behind.

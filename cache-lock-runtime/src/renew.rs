@@ -102,6 +102,7 @@ impl Renewer {
 
     /// Does what is due, for ever. For the driver.
     pub(crate) async fn run(self: Arc<Self>) {
+        tokio::spawn(Arc::clone(&self).follow_reconnects());
         loop {
             let mut batch = Vec::new();
             for lease in self.agenda.due().await {
@@ -122,6 +123,25 @@ impl Renewer {
         }
     }
 
+    /// Looks at all leases when a connection was lost, and when one is there again, for ever: the
+    /// server may have been restarted without its data.
+    async fn follow_reconnects(self: Arc<Self>) {
+        loop {
+            self.store.reconnected().await;
+            let mut leases = self.agenda.take_all();
+            leases.retain(|lease| {
+                lease.set_doubtful(true);
+                // They stay on the agenda, for their ends.
+                let entered = AssertUnwindSafe(|| self.enter_for(lease, lease.deadline()));
+                let _ = panic::catch_unwind(entered);
+                !lease.is_over() && lease.lost_reason().is_none()
+            });
+            for batch in leases.chunks(BATCH) {
+                self.send(batch.to_vec());
+            }
+        }
+    }
+
     /// Looks at a lease whose time on the agenda has come. True if it is to be extended.
     fn look_after(&self, lease: &Arc<Lease>) -> bool {
         if lease.lost_reason().is_some() {
@@ -132,7 +152,7 @@ impl Renewer {
         if lease.is_over() {
             return false;
         }
-        if Moment::now() < next_look(lease) {
+        if Moment::now() < next_look(lease) && !lease.is_doubtful() {
             // It was extended by its holder.
             self.enter(lease);
             return false;
@@ -174,6 +194,7 @@ impl Renewer {
             Extended::Kept => {
                 lease.extended(Moment::now(), sent_at, extension.expire);
                 lease.renewal_failed(false);
+                lease.set_doubtful(false);
                 warn_of_long_hold(lease, sent_at);
                 if !lease.is_over() {
                     self.enter(lease);
@@ -199,7 +220,7 @@ impl Renewer {
             let expire = lease.settings.expire;
             let pause = (expire / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
             self.enter_for(lease, now.after(pause).min(lease.deadline()));
-            if lease.renewal_failed(true) {
+            if lease.settings.renew && lease.renewal_failed(true) {
                 let left = now.until(lease.deadline());
                 log::warn!(
                     key = %lease.key, %error, ?left, "lock not renewed yet; trying again"
@@ -259,6 +280,9 @@ fn next_look(lease: &Lease) -> Moment {
 fn extension(lease: &Lease, now: Moment) -> Extension {
     let expire = lease.settings.expire;
     let expire = lease.last_end().map_or(expire, |end| expire.min(now.until(end)));
+    // After a reconnect a lease without renewal is looked at, too. It lasts no longer for that.
+    let expire =
+        if lease.settings.renew { expire } else { expire.min(now.until(lease.deadline())) };
     Extension { key: lease.key.clone(), token: lease.owner.clone(), expire }
 }
 

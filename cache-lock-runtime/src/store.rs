@@ -285,6 +285,15 @@ impl Store {
         }
     }
 
+    /// Waits until a connection was lost, or opened after that: the store may have lost its data.
+    pub(crate) async fn reconnected(&self) {
+        match self {
+            Self::Memory(_) => std::future::pending().await,
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.reconnected().await,
+        }
+    }
+
     /// Makes ready for pushes, if the store has any and is not ready yet.
     pub(crate) fn attend(&self) {
         match self {

@@ -4,6 +4,7 @@
 //! is dropped, by a panicking test too, and by a watcher process when the test process itself is
 //! killed. A failure to set something up is a panic, as it is the test's failure.
 
+mod front;
 mod mongo;
 mod port;
 mod process;
@@ -13,6 +14,7 @@ mod resp;
 mod temp_dir;
 mod wait;
 
+pub use crate::front::{Front, Verdict};
 pub use crate::mongo::MongoServer;
 pub use crate::proxy::{Direction, Fault, Proxy};
 pub use crate::redis::{Data, RedisBuilder, RedisServer};

@@ -1,9 +1,11 @@
 //! Locks on a Redis server.
 
 mod ask;
+mod backoff;
 mod call;
 mod config;
 mod failure;
+mod greeting;
 mod inbox;
 mod link;
 mod record;
@@ -28,7 +30,7 @@ use self::{
     call::{Call, read_extended, read_released, tells_of_refusal},
     failure::Failure,
     inbox::Mailbox,
-    link::{Link, Links, not_accepted, settle},
+    link::{Link, Links, settle},
     script::Scripts,
     window::{Entered, Lane, Permit},
 };
@@ -75,7 +77,7 @@ impl RedisStore {
     ) -> Result<(Self, Inbox), BackendError> {
         let parsed = config::parse(url, tls, attempt)?;
         let (mailbox, inbox) = Mailbox::new(owners);
-        let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox));
+        let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox, attempt));
         let (scripts, probe) = (Scripts::new(), stall::Probe::default());
         let inner = Inner { links, scripts, driver, attempt, probe };
         Ok((Self { inner: Arc::new(inner) }, inbox))
@@ -91,9 +93,37 @@ impl RedisStore {
         self.inner.links.len()
     }
 
-    /// Sees that the server can be reached and lets the user in.
+    /// Sees that the server can be reached and lets the user in. A proxy that answers in its place has
+    /// to run scripts over several keys.
     pub(crate) async fn check(&self, give_up: Moment) -> Result<(), BackendError> {
-        self.link(give_up).await.map(drop)
+        let link = self.link(give_up).await?;
+        if !self.inner.links.fell_back() {
+            return Ok(());
+        }
+        let mut script = redis::cmd("EVAL");
+        script.arg("return 1").arg(2).arg("{cache-lock}:1").arg("{cache-lock}:2");
+        let error = match self.inner.driver.within(give_up, link.send(&script)).await {
+            Some(Err(error)) => Failure::from(error),
+            Some(Ok(_)) => return Ok(()),
+            None => return Err(self.overdue(&link).into_error()),
+        };
+        let said = match &error {
+            // Of other keys than these nothing is said.
+            Failure::Refused(error) if error.kind() != BackendErrorKind::Server => return Ok(()),
+            Failure::Refused(error) => error.to_string(),
+            Failure::Closed(_) | Failure::Overdue(_) => "the connection was closed".to_owned(),
+        };
+        settle(&self.inner.links, &link, &Err(error), self.inner.attempt);
+        let message = format!(
+            "what answers there runs no scripts over several keys, as locks need ({said}); connect \
+             to the server itself instead of the proxy before it"
+        );
+        Err(BackendError::new(BackendErrorKind::Configuration, message))
+    }
+
+    /// Waits until a connection was lost, or opened after that.
+    pub(crate) async fn reconnected(&self) {
+        self.inner.links.replaced().await;
     }
 
     /// Makes ready for pushes, if that is not done yet.
@@ -121,7 +151,7 @@ impl RedisStore {
             return Ok(link);
         }
         let opening = links.of_runtime(runtime);
-        driver.within(give_up, opening).await.unwrap_or_else(|| Err(not_accepted()))
+        driver.within(give_up, opening).await.unwrap_or_else(|| Err(links.not_accepted()))
     }
 
     /// The connection for the caller's runtime.
@@ -172,7 +202,8 @@ impl RedisStore {
 
     /// Sends a request that does no harm if it is carried out twice, when its connection has room for
     /// it. A connection that turns out to be closed is replaced once: the server may have been
-    /// restarted since it was last used. It ends by `give_up`, and an attempt after it was sent.
+    /// restarted since it was last used. One that leads to a replica is replaced until `give_up`. It
+    /// ends by `give_up`, and an attempt after it was sent.
     async fn run<F>(
         &self,
         lane: Lane,
@@ -183,8 +214,9 @@ impl RedisStore {
         F: Future<Output = Result<Value, Failure>> + Send + 'static,
     {
         let mut repeated = false;
+        let mut to_replica = None;
         loop {
-            let link = self.link(give_up).await?;
+            let link = self.link_off_replica(give_up, &to_replica).await?;
             let (store, over, send) = (self.clone(), Arc::clone(&link), send.clone());
             let in_time = |permit| async move {
                 let answer = store.in_time(&over, send(store.clone(), Arc::clone(&over))).await;
@@ -212,7 +244,23 @@ impl RedisStore {
             match answer.unwrap_or_else(|| Err(self.overdue(&link))) {
                 Ok(value) => return Ok(Ran { value, repeated }),
                 Err(Failure::Closed(_)) if !repeated => repeated = true,
-                Err(failure) => return Err(failure.into_error()),
+                Err(failure) => to_replica = Some(failure.of_replica(give_up)?),
+            }
+        }
+    }
+
+    /// The connection for the caller's runtime. After an answer of a replica another one is looked
+    /// for, with the pauses between two openings, until `give_up`; that answer is the error then.
+    async fn link_off_replica(
+        &self,
+        give_up: Moment,
+        to_replica: &Option<BackendError>,
+    ) -> Result<Arc<Link>, BackendError> {
+        loop {
+            match (self.link(give_up).await, to_replica) {
+                (Err(error), Some(_)) if error.is_transient() && Moment::now() < give_up => {}
+                (Err(error), Some(answer)) if error.is_transient() => return Err(answer.clone()),
+                (link, _) => return link,
             }
         }
     }
@@ -237,8 +285,9 @@ impl RedisStore {
     ) -> Result<(Moment, Vec<Extended>), BackendError> {
         let call = Call::extend(&self.inner.scripts, leases);
         let mut replaced = false;
+        let mut to_replica = None;
         let (sent_at, value) = loop {
-            let link = self.link(overdue).await?;
+            let link = self.link_off_replica(overdue, &to_replica).await?;
             let sent_at = Moment::now();
             let mut sending = pin!(self.send_over(&link, &call));
             let answer = match self.inner.driver.within(overdue, sending.as_mut()).await {
@@ -254,7 +303,7 @@ impl RedisStore {
             match answer {
                 Ok(value) => break (sent_at, value),
                 Err(Failure::Closed(_)) if !replaced => replaced = true,
-                Err(failure) => return Err(failure.into_error()),
+                Err(failure) => to_replica = Some(failure.of_replica(overdue)?),
             }
         };
         let kept = read_extended(&value, leases.len());
@@ -307,6 +356,18 @@ impl RedisStore {
             }
             self.inner.driver.sleep_until(Moment::now().after(RELEASE_PAUSE)).await;
         }
+    }
+}
+
+impl Failure {
+    /// The answer of a replica, if there is time to find its primary.
+    fn of_replica(self, give_up: Moment) -> Result<BackendError, BackendError> {
+        let of_replica = matches!(
+            &self,
+            Self::Refused(error) if error.kind() == BackendErrorKind::ReadOnly
+        );
+        let error = self.into_error();
+        if of_replica && Moment::now() < give_up { Ok(error) } else { Err(error) }
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Parsed {
     pub(super) server: String,
     pub(super) client: Client,
     pub(super) client_resp2: Client,
+    /// The same, which sends nothing of its own but a password.
+    pub(super) client_plain: Client,
 }
 
 /// Reads `redis://`, `rediss://` and `unix://` URLs.
@@ -40,10 +42,13 @@ pub(super) fn parse(
         settings = settings.set_protocol(ProtocolVersion::RESP3);
     }
     let info = info.set_redis_settings(settings.clone());
-    let resp2 = info.clone().set_redis_settings(settings.set_protocol(ProtocolVersion::RESP2));
+    let settings = settings.set_protocol(ProtocolVersion::RESP2);
+    let resp2 = info.clone().set_redis_settings(settings.clone());
+    let plain = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
     let client = client(info, tls)?;
     let client_resp2 = self::client(resp2, tls)?;
-    Ok(Parsed { server, client, client_resp2 })
+    let client_plain = self::client(plain, tls)?;
+    Ok(Parsed { server, client, client_resp2, client_plain })
 }
 
 /// A connection to a machine that went away without a word is noticed by the kernel, too, even

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use redis::{PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
+use redis::{ErrorKind, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     store::{Inbox, Push},
 };
 
-/// The number of no connection, and of those that nobody listens on.
-pub(super) const NONE: u64 = 0;
+/// The number of no connection.
+const NONE: u64 = 0;
 
 /// The sending end of a manager's inbox, and the channel by which others reach it.
 pub(super) struct Mailbox {
@@ -32,6 +32,8 @@ pub(super) struct Mailbox {
     may_not_list: AtomicBool,
     /// The last connection that was to listen does not.
     hears_nothing: AtomicBool,
+    /// The connection that is to listen, by its number, and was not refused.
+    to_be_opened: AtomicU64,
     /// Why there are no pushes was said.
     warned: AtomicBool,
 }
@@ -47,6 +49,7 @@ impl Mailbox {
             may_not_publish: AtomicBool::new(false),
             may_not_list: AtomicBool::new(false),
             hears_nothing: AtomicBool::new(false),
+            to_be_opened: AtomicU64::new(NONE),
             warned: AtomicBool::new(false),
         };
         (mailbox, inbox)
@@ -60,6 +63,16 @@ impl Mailbox {
     /// It is known that the manager is never told of its turn. Until it has tried to listen, it may be.
     pub(super) fn is_deaf(&self) -> bool {
         self.hears_nothing.load(Ordering::Relaxed) || self.owners.is_mute()
+    }
+
+    /// A number that is not to be foreseen, for jitter.
+    pub(super) fn random(&self) -> u64 {
+        self.owners.random(u64::MAX)
+    }
+
+    /// The server could not be listened to over this connection, and did not refuse it.
+    pub(super) fn is_to_be_opened(&self, number: u64) -> bool {
+        self.to_be_opened.load(Ordering::Relaxed) == number
     }
 
     /// A number for another connection.
@@ -88,28 +101,73 @@ impl Mailbox {
         self.owners.set_mute(is_set(&self.may_not_publish) || is_set(&self.may_not_list));
     }
 
-    /// Listens on a connection. Without success waiting goes on by asking again, so it is no error.
+    /// Listens on a connection, or on one that is there for nothing else. Without success waiting
+    /// goes on by asking again, so it is no error, unless the connection breaks.
     pub(super) async fn open(
         &self,
         number: u64,
         connection: &mut MultiplexedConnection,
+        apart: Option<&mut MultiplexedConnection>,
         server: &str,
-    ) {
-        let may_listen = connection.subscribe(self.owners.channel()).await;
+    ) -> Result<Hearing, RedisError> {
+        let is_beside = apart.is_none();
+        let channel = self.owners.channel();
+        let may_listen = match apart {
+            Some(apart) => apart.subscribe(channel).await,
+            None => connection.subscribe(channel).await,
+        };
+        let listens = may_listen.is_ok();
+        if let Err(error) = &may_listen
+            && is_over(error)
+        {
+            return may_listen.map(|()| Hearing::None);
+        }
         // Who may listen but not tell could not hand a lock on.
         let may_tell = self.look(connection).await;
+        if let Err(error) = &may_tell {
+            if is_over(error) {
+                return may_tell.map(|()| Hearing::None);
+            }
+            if listens && is_beside && is_refused_beside(error) {
+                log::warn!(
+                    server,
+                    "the server takes no other commands on a connection that is subscribed; push \
+                     notifications have a connection of their own"
+                );
+                return Ok(Hearing::NoneBeside);
+            }
+        }
         // Rights may have been given since. If not, the next answer tells.
         self.set(&self.may_not_list, false);
         let opened = may_listen.and(may_tell);
         self.hears_nothing.store(opened.is_err(), Ordering::Relaxed);
+        let passes = opened.as_ref().is_err_and(|error| !is_final(error));
+        self.to_be_opened.store(if passes { number } else { NONE }, Ordering::Relaxed);
         match opened {
             Ok(()) => {
                 self.live.store(number, Ordering::Release);
                 self.send(Push::Missed);
+                return Ok(Hearing::All);
             }
-            Err(error) => {
-                self.warn(server, error.detail().unwrap_or(&error.to_string()));
+            Err(error) if passes => {
+                log::debug!(server, %error, "SUBSCRIBE or PUBLISH is refused for now; trying again");
             }
+            Err(error) => self.warn(server, error.detail().unwrap_or(&error.to_string())),
+        }
+        Ok(Hearing::None)
+    }
+
+    /// A connection ends when PUBLISH is sent over it.
+    pub(super) fn cannot_tell(&self, server: &str) {
+        self.set(&self.may_not_publish, true);
+        self.hears_nothing.store(true, Ordering::Relaxed);
+        self.warn(server, "the connection is closed when HELLO or PUBLISH is sent");
+    }
+
+    /// Pushes are not refused, and there are none for long.
+    pub(super) fn warn_of_delay(&self, server: &str) {
+        if !self.is_live() {
+            self.warn(server, "the server does not take SUBSCRIBE and PUBLISH for now");
         }
     }
 
@@ -163,10 +221,38 @@ async fn publish(connection: &mut MultiplexedConnection, channel: &str) -> Resul
     redis::cmd("PUBLISH").arg(channel).arg("open").exec_async(connection).await
 }
 
+/// What is heard over a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hearing {
+    /// Pushes arrive.
+    All,
+    /// There are no pushes.
+    None,
+    /// The server takes no other commands on a connection that is subscribed.
+    NoneBeside,
+}
+
+/// The connection is over.
+pub(super) fn is_over(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_unrecoverable_error()
+}
+
 /// The user may not, or the server has no such command.
 fn is_denied(error: &RedisError) -> bool {
     let unknown = || error.detail().is_some_and(|said| said.starts_with("unknown command"));
     error.code() == Some("NOPERM") || unknown()
+}
+
+/// It will not be otherwise while the connection lasts: a denial, or the driver's own refusal where
+/// the protocol has no pushes.
+fn is_final(error: &RedisError) -> bool {
+    is_denied(error) || !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension)
+}
+
+/// A server without RESP3's liberty to send any command on a connection that is subscribed refuses
+/// them in these words, as every server does in RESP2.
+fn is_refused_beside(error: &RedisError) -> bool {
+    error.detail().is_some_and(|said| said.contains("allowed in this context"))
 }
 
 /// Reads what the scripts publish: what it is, a token and a key.

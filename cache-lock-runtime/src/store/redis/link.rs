@@ -7,16 +7,17 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
+    ops::ControlFlow,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError,
-    Value,
+    AsyncConnectionConfig, Client, Cmd, ProtocolVersion, PushInfo, PushKind, RedisError, Value,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 use tokio::{
@@ -25,9 +26,11 @@ use tokio::{
 };
 
 use super::{
+    backoff::Backoff,
     config::Parsed,
     failure::{Failure, describe},
-    inbox::{self, Mailbox},
+    greeting,
+    inbox::{Hearing, Mailbox, is_over},
     window::Window,
 };
 use crate::{
@@ -43,9 +46,13 @@ const PATIENCE: u32 = 2;
 /// The longest time that opening a connection may take.
 const OPENING: Duration = Duration::from_secs(5);
 
-/// After a connection could not be opened, so long nobody tries again; all who ask meanwhile share
-/// the next try. So a server that comes back is not met by a storm.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The first and the longest pause before a server is asked again for pushes that it did not refuse.
+const LISTENING_PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// A server that closes so many connections in a row without an answer is not asked for RESP3.
+const CLOSED_TO_HELLO: u32 = 2;
+
+/// After so many tries in vain it is said that there are no pushes yet.
+const LISTENING_TRIES: u32 = 5;
 
 /// An open connection.
 pub(super) struct Link {
@@ -56,12 +63,33 @@ pub(super) struct Link {
     pub(super) window: Arc<Window>,
     /// The number under which it is known to the mailbox.
     number: u64,
+    /// The connection on which the server is listened to, if it takes no other commands there.
+    apart: Option<MultiplexedConnection>,
+    /// An answer has come over it.
+    proven: AtomicBool,
     overdue: AtomicU32,
     /// When something was sent to which, or after which, nothing was answered; 0 for never.
     silent_since: AtomicU64,
 }
 
 impl Link {
+    fn new(
+        connection: MultiplexedConnection,
+        apart: Option<MultiplexedConnection>,
+        number: u64,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            connection,
+            runtime: Handle::current(),
+            window: Arc::default(),
+            number,
+            apart,
+            proven: AtomicBool::new(false),
+            overdue: AtomicU32::new(0),
+            silent_since: AtomicU64::new(0),
+        })
+    }
+
     /// Sends a command and waits for its answer, however long that takes.
     ///
     /// # Cancel safety
@@ -79,6 +107,7 @@ impl Link {
     }
 
     fn answered(&self) {
+        self.proven.store(true, Ordering::Relaxed);
         self.overdue.store(0, Ordering::Relaxed);
         self.silent_since.store(0, Ordering::Relaxed);
     }
@@ -127,20 +156,52 @@ pub(super) struct Links {
     client: Client,
     /// For servers and proxies that do not speak RESP3.
     client_resp2: Client,
+    /// For those that close a connection on which a command comes that they do not know.
+    client_plain: Client,
     resp2: AtomicBool,
+    fallen_back: AtomicBool,
     driver: Arc<Driver>,
     mailbox: Arc<Mailbox>,
     slots: Mutex<HashMap<Id, Arc<Slot>>>,
+    /// The longest time that one request may take.
+    attempt: Duration,
+    backoff: Backoff,
+    /// The server takes no other commands on a connection that is subscribed.
+    apart: AtomicBool,
+    /// A connection was lost, or not to be had, and none was opened since.
+    broken: AtomicBool,
+    /// A connection was lost, or opened after that.
+    replaced: Notify,
 }
 
 impl Links {
-    pub(super) fn new(parsed: Parsed, driver: Arc<Driver>, mailbox: Mailbox) -> Self {
-        let Parsed { server, client, client_resp2 } = parsed;
+    pub(super) fn new(
+        parsed: Parsed,
+        driver: Arc<Driver>,
+        mailbox: Mailbox,
+        attempt: Duration,
+    ) -> Self {
+        let Parsed { server, client, client_resp2, client_plain } = parsed;
         let mailbox = Arc::new(mailbox);
         let resp2 =
             client.get_connection_info().redis_settings().protocol() == ProtocolVersion::RESP2;
         let resp2 = AtomicBool::new(resp2);
-        Self { server, client, client_resp2, resp2, driver, mailbox, slots: Mutex::default() }
+        Self {
+            server,
+            client,
+            client_resp2,
+            client_plain,
+            resp2,
+            fallen_back: AtomicBool::new(false),
+            driver,
+            backoff: Backoff::new(mailbox.random()),
+            mailbox,
+            slots: Mutex::default(),
+            attempt,
+            apart: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            replaced: Notify::new(),
+        }
     }
 
     /// The server's address, without a password.
@@ -201,17 +262,32 @@ impl Links {
         let mut entry = Entry { links: Arc::downgrade(self), slot: Arc::clone(&slot), id };
         let links = Arc::clone(self);
         runtime.spawn(async move {
-            loop {
+            links.backoff.turn(&links.driver).await;
+            let link = loop {
                 match links.open_in_time(id).await {
-                    Ok(link) => break entry.slot.set(Ok(link)),
-                    Err(error) => links.renew(&mut entry).set(Err(error)),
+                    Ok(link) => break link,
+                    Err(error) => {
+                        links.broken.store(true, Ordering::Relaxed);
+                        links.backoff.failed(&error);
+                        links.renew(&mut entry).set(Err(error));
+                    }
                 }
-                links.driver.sleep_until(Moment::now().after(PAUSE)).await;
+                links.backoff.turn(&links.driver).await;
                 if links.remove_unless_asked_for(&entry) {
                     return;
                 }
+            };
+            entry.slot.set(Ok(Arc::clone(&link)));
+            links.backoff.opened();
+            if links.broken.swap(false, Ordering::Relaxed) {
+                links.replaced.notify_one();
             }
+            let driver = Arc::clone(&links.driver);
             drop(links);
+            if listen_later(&entry, &link, &driver).await.is_break() {
+                return;
+            }
+            drop(link);
             entry.slot.end.notified().await;
         });
         slot
@@ -235,22 +311,91 @@ impl Links {
         !asked_for
     }
 
+    /// Opens a connection. If that takes longer than a request may, another attempt begins beside it:
+    /// one connection that hangs says nothing about the next. The first result counts.
     async fn open_in_time(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
         let end = Moment::now().after(OPENING);
-        self.driver.within(end, self.open(runtime)).await.unwrap_or_else(|| Err(not_accepted()))
+        let mut attempts = Vec::new();
+        let mut patience = self.attempt;
+        loop {
+            attempts.push(Box::pin(self.open(runtime)));
+            let first = std::future::poll_fn(|context| {
+                for attempt in &mut attempts {
+                    if let opened @ Poll::Ready(_) = attempt.as_mut().poll(context) {
+                        return opened;
+                    }
+                }
+                Poll::Pending
+            });
+            let next = Moment::now().after(patience).min(end);
+            match self.driver.within(next, first).await {
+                Some(opened) => return opened,
+                None if end <= Moment::now() => return Err(not_accepted()),
+                None => patience = patience.saturating_mul(2),
+            }
+        }
     }
 
     async fn open(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
+        let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
+        let number = self.mailbox.number();
+        loop {
+            let listens_apart = listens && self.apart.load(Ordering::Relaxed);
+            let (mut connection, plain) = self.connection(number, runtime).await?;
+            if plain && self.mailbox.look(&mut connection).await.is_err_and(|error| is_over(&error))
+            {
+                // A proxy that closes at HELLO, and at PUBLISH as well.
+                let (connection, _) = self.connection(number, runtime).await?;
+                self.mailbox.cannot_tell(&self.server);
+                return Ok(Link::new(connection, None, number));
+            }
+            // Before anybody asks over it: a grant may come before the answer, and tokens say
+            // whether they can be handed on.
+            let mut apart = None;
+            if listens {
+                if listens_apart && !self.resp2.load(Ordering::Relaxed) {
+                    apart = Some(self.connection(number, runtime).await?.0);
+                }
+                match self.mailbox.open(number, &mut connection, apart.as_mut(), &self.server).await
+                {
+                    Ok(Hearing::NoneBeside) if !listens_apart => {
+                        // On a connection of its own it may be heard.
+                        self.apart.store(true, Ordering::Relaxed);
+                        continue;
+                    }
+                    Ok(_) => {}
+                    Err(error) => return Err(describe(error)),
+                }
+            } else if let Err(error) = self.mailbox.look(&mut connection).await
+                && is_over(&error)
+            {
+                return Err(describe(error));
+            }
+            return Ok(Link::new(connection, apart, number));
+        }
+    }
+
+    /// A connection that is let in. What is pushed on it is received, and its end is noticed. True if
+    /// it had to be one without HELLO, as the server closes others.
+    async fn connection(
+        self: &Arc<Self>,
+        number: u64,
+        runtime: Id,
+    ) -> Result<(MultiplexedConnection, bool), BackendError> {
         // The timers of this runtime may be blocked or paused, so all limits are the driver's.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
-        let number = if listens { self.mailbox.number() } else { inbox::NONE };
         let mut resp2 = self.resp2.load(Ordering::Relaxed);
+        let mut closed = 0;
         loop {
-            let client = if resp2 { &self.client_resp2 } else { &self.client };
+            let plain = closed >= CLOSED_TO_HELLO;
+            let client = match (plain, resp2) {
+                (true, _) => &self.client_plain,
+                (_, true) => &self.client_resp2,
+                _ => &self.client,
+            };
             let mut config = config.clone();
-            if listens && !resp2 {
+            if !resp2 && !plain {
                 let links = Arc::downgrade(self);
                 config = config.set_push_sender(move |info| {
                     if let Some(links) = links.upgrade() {
@@ -260,24 +405,50 @@ impl Links {
                 });
             }
             match client.get_multiplexed_async_connection_with_config(&config).await {
-                Ok(mut connection) => {
-                    self.resp2.store(resp2, Ordering::Relaxed);
-                    // Before anybody asks over it: a grant may come before the answer, and tokens
-                    // say whether they can be handed on.
-                    if listens {
-                        self.mailbox.open(number, &mut connection, &self.server).await;
-                    } else {
-                        drop(self.mailbox.look(&mut connection).await);
+                Ok(connection) => {
+                    // A server that is being restarted closes connections, too, so of those that were
+                    // closed nothing is remembered.
+                    if !plain {
+                        self.resp2.store(resp2, Ordering::Relaxed);
                     }
-                    let (overdue, silent_since) = (AtomicU32::new(0), AtomicU64::new(0));
-                    let (runtime, window) = (Handle::current(), Arc::default());
-                    let link = Link { connection, runtime, window, number, overdue, silent_since };
-                    return Ok(Arc::new(link));
+                    self.fallen_back.store(resp2 || plain, Ordering::Relaxed);
+                    return Ok((connection, plain));
                 }
-                Err(error) if !resp2 && refuses_resp3(&error) => resp2 = true,
-                Err(error) => return Err(describe(error)),
+                Err(error) if !resp2 && !plain && greeting::refuses_resp3(&error) => resp2 = true,
+                Err(error) if greeting::is_closed(&error) => {
+                    if closed == 0
+                        && let Some(reason) = greeting::ask(client, &self.driver).await
+                    {
+                        return Err(reason.with_source(error));
+                    }
+                    closed += 1;
+                    if resp2 || plain {
+                        return Err(describe(error));
+                    }
+                }
+                Err(error) => return Err(greeting::refusal(error)),
             }
         }
+    }
+
+    /// Whether the last connection was opened without the protocol that the server was asked for.
+    pub(super) fn fell_back(&self) -> bool {
+        self.fallen_back.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a connection was lost, or opened after that.
+    pub(super) async fn replaced(&self) {
+        self.replaced.notified().await;
+    }
+
+    fn lost(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+        self.replaced.notify_one();
+    }
+
+    /// Why no connection was opened in time.
+    pub(super) fn not_accepted(&self) -> BackendError {
+        self.backoff.reason().unwrap_or_else(not_accepted)
     }
 
     /// Takes what the server has sent unasked. It only moves messages: it runs where the connection
@@ -297,6 +468,13 @@ impl Links {
             && let Some(slot) = slots.remove(&runtime)
         {
             slot.end.notify_one();
+            if let Some(Ok(link)) = slot.opened.get()
+                && !link.proven.load(Ordering::Relaxed)
+            {
+                let message = "the server closed a new connection";
+                self.backoff.failed(&BackendError::new(BackendErrorKind::Unreachable, message));
+            }
+            self.lost();
         }
         drop(slots);
         if let Some(window) = closed {
@@ -305,8 +483,9 @@ impl Links {
         self.mailbox.close(number);
     }
 
-    /// Takes a connection out of use. What is already sent over it may still be answered.
-    pub(super) fn retire(&self, link: &Arc<Link>) {
+    /// Takes a connection out of use. What is already sent over it may still be answered. With a
+    /// failure the next one is opened after a pause.
+    fn retire(&self, link: &Arc<Link>, failure: Option<&BackendError>) {
         self.mailbox.close(link.number);
         let mut slots = self.slots();
         let runtime = link.runtime.id();
@@ -315,6 +494,10 @@ impl Links {
             && let Some(slot) = slots.remove(&runtime)
         {
             slot.end.notify_one();
+            if let Some(failure) = failure {
+                self.backoff.failed(failure);
+            }
+            self.lost();
         }
         drop(slots);
         // Whoever asks next finds another connection by now.
@@ -341,18 +524,43 @@ impl Drop for Links {
     }
 }
 
+/// Has the server listened to that did not refuse it, and could not be listened to when the
+/// connection was opened. Breaks if the connection has ended.
+async fn listen_later(entry: &Entry, link: &Link, driver: &Driver) -> ControlFlow<()> {
+    let (mut pause, longest) = LISTENING_PAUSE;
+    let mut tries = 0;
+    loop {
+        let Some(links) = entry.links.upgrade() else { return ControlFlow::Break(()) };
+        if !links.mailbox.is_to_be_opened(link.number) {
+            return ControlFlow::Continue(());
+        }
+        drop(links);
+        let due = Moment::now().after(pause);
+        if driver.within(due, entry.slot.end.notified()).await.is_some() {
+            return ControlFlow::Break(());
+        }
+        pause = pause.saturating_mul(2).min(longest);
+        tries += 1;
+        let Some(links) = entry.links.upgrade() else { return ControlFlow::Break(()) };
+        let (mut connection, mut apart) = (link.connection.clone(), link.apart.clone());
+        let Links { mailbox, server, .. } = &*links;
+        let opening = mailbox.open(link.number, &mut connection, apart.as_mut(), server);
+        let opened = driver.within(Moment::now().after(OPENING), opening).await;
+        if let Some(Err(error)) = opened
+            && is_over(&error)
+        {
+            // Whoever asks over it finds out.
+            return ControlFlow::Continue(());
+        }
+        if tries == LISTENING_TRIES {
+            mailbox.warn_of_delay(server);
+        }
+    }
+}
+
 pub(super) fn not_accepted() -> BackendError {
     let message = "the server did not accept a connection in time";
     BackendError::new(BackendErrorKind::Timeout, message)
-}
-
-/// The server does not know RESP3, or not even the command that asks for it. `redis` recognises
-/// the words of servers before version 7 alone.
-fn refuses_resp3(error: &RedisError) -> bool {
-    let detail = error.detail().unwrap_or_default().to_ascii_lowercase();
-    error.kind() == ErrorKind::RESP3NotSupported
-        || error.code() == Some("NOPROTO")
-        || detail.starts_with("unknown command") && detail.contains("hello")
 }
 
 /// A runtime's entry among the connections, which goes when this does.
@@ -385,20 +593,21 @@ pub(super) fn settle(
     answer: &Result<Value, Failure>,
     attempt: Duration,
 ) {
-    let end = match answer {
-        Err(Failure::Closed(_)) => true,
+    match answer {
+        Err(Failure::Closed(error)) => {
+            let proven = link.proven.load(Ordering::Relaxed);
+            links.retire(link, (!proven).then_some(error));
+        }
         Err(Failure::Overdue(_)) => {
             link.window.overdue();
-            link.count_overdue(attempt)
+            if link.count_overdue(attempt) {
+                links.retire(link, None);
+            }
         }
         // A primary that became a replica: the name may lead to the new one.
-        Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => true,
-        Ok(_) | Err(Failure::Refused(_)) => {
-            link.answered();
-            false
+        Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => {
+            links.retire(link, Some(error));
         }
-    };
-    if end {
-        links.retire(link);
+        Ok(_) | Err(Failure::Refused(_)) => link.answered(),
     }
 }

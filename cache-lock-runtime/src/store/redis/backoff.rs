@@ -1,0 +1,173 @@
+//! The pauses between openings of connections.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use crate::{clock::Moment, driver::Driver, error::BackendError};
+
+/// The upper bound of the first pause. It doubles with each failure.
+const SHORTEST: Duration = Duration::from_millis(20);
+/// The upper bound of any pause: a server that comes back is found within this time.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// After this time without a failure the pauses begin anew.
+const MEMORY: Duration = Duration::from_secs(2);
+
+/// Exponential backoff with full jitter (M. Brooker, *Exponential Backoff And Jitter*, 2015), shared
+/// by all runtimes and callers of a manager.
+pub(super) struct Backoff {
+    state: Mutex<State>,
+    opened: Notify,
+}
+
+struct State {
+    /// The last opening failed, or the connection that came of it was of no use.
+    failing: Option<BackendError>,
+    failures: u32,
+    failed_at: Moment,
+    not_before: Moment,
+    random: u64,
+}
+
+impl Backoff {
+    pub(super) fn new(random: u64) -> Self {
+        let start = Moment::from_nanos(0);
+        let state = State {
+            failing: None,
+            failures: 0,
+            failed_at: start,
+            not_before: start,
+            // The state of the generator must not be zero.
+            random: random | 1,
+        };
+        Self { state: Mutex::new(state), opened: Notify::new() }
+    }
+
+    /// Waits until a connection may be opened. While openings fail, one turn is given for each pause.
+    pub(super) async fn turn(&self, driver: &Driver) {
+        loop {
+            let opened = self.opened.notified();
+            let Err(due) = self.take_turn(Moment::now()) else { return };
+            driver.within(due, opened).await;
+        }
+    }
+
+    fn take_turn(&self, now: Moment) -> Result<(), Moment> {
+        let mut state = self.state();
+        if state.failing.is_none() {
+            return Ok(());
+        }
+        if now < state.not_before {
+            return Err(state.not_before);
+        }
+        // Its outcome is not known before the next one asks.
+        state.not_before = now.after(state.pause());
+        Ok(())
+    }
+
+    /// An opening failed, or the server that it led to is of no use.
+    pub(super) fn failed(&self, error: &BackendError) {
+        self.failed_at(Moment::now(), error);
+    }
+
+    fn failed_at(&self, now: Moment, error: &BackendError) {
+        let mut state = self.state();
+        if state.failed_at.after(MEMORY) <= now {
+            state.failures = 0;
+        }
+        state.failing = Some(error.clone());
+        state.failed_at = now;
+        state.not_before = now.after(state.pause());
+        state.failures = state.failures.saturating_add(1);
+    }
+
+    /// A connection was opened. The failures are remembered for a while: its first answer may be a
+    /// refusal.
+    pub(super) fn opened(&self) {
+        self.state().failing = None;
+        self.opened.notify_waiters();
+    }
+
+    /// Why there is no connection.
+    pub(super) fn reason(&self) -> Option<BackendError> {
+        self.state().failing.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn pause(&mut self) -> Duration {
+        let longest = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+        // xorshift: G. Marsaglia, 2003.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let spread = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Duration::from_nanos(self.random % spread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::BackendErrorKind;
+
+    /// How many openings a server that is gone, or of no use, costs in this time.
+    fn openings(span: Duration, callers: u32, of_use: bool) -> u32 {
+        let backoff = Backoff::new(7);
+        let error = BackendError::new(BackendErrorKind::Unreachable, "it is gone");
+        let (start, mut passed, mut openings) =
+            (Moment::from_nanos(u64::MAX / 4), Duration::ZERO, 0);
+        while passed < span {
+            let now = start.after(passed);
+            for _ in 0..callers {
+                if backoff.take_turn(now).is_ok() {
+                    openings += 1;
+                    if of_use {
+                        backoff.opened();
+                    }
+                    backoff.failed_at(now, &error);
+                }
+            }
+            passed += Duration::from_millis(1);
+        }
+        openings
+    }
+
+    #[test]
+    fn failures_cost_tens_of_openings_whatever_asks() {
+        for callers in [1, 100] {
+            for of_use in [false, true] {
+                let openings = openings(Duration::from_secs(8), callers, of_use);
+                assert!((16..80).contains(&openings), "{openings} of {callers}, {of_use}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pause_ends_within_its_bound_and_the_failures_are_forgotten() {
+        let backoff = Backoff::new(7);
+        let error = BackendError::new(BackendErrorKind::Unreachable, "it is gone");
+        let mut now = Moment::from_nanos(u64::MAX / 4);
+        assert_eq!(backoff.take_turn(now), Ok(()));
+        for _ in 0..100 {
+            backoff.failed_at(now, &error);
+            if let Err(due) = backoff.take_turn(now) {
+                assert!(due < now.after(LONGEST));
+            }
+        }
+        assert!(backoff.reason().is_some());
+        now = now.after(MEMORY);
+        backoff.failed_at(now, &error);
+        assert!(backoff.take_turn(now.after(SHORTEST)).is_ok());
+        backoff.opened();
+        assert!(backoff.take_turn(now).is_ok() && backoff.reason().is_none());
+    }
+}
