@@ -24,6 +24,8 @@ pub(crate) struct Id {
     pub(super) key: LockKey,
     pub(super) value: TypeId,
     pub(super) local: bool,
+    /// The version of the record; 0 without one.
+    pub(super) version: u32,
 }
 
 /// A value, or an error that is shared, of a type that its [`Id`] or its reader knows.

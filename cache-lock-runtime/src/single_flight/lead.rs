@@ -3,7 +3,7 @@
 use std::{future::poll_fn, pin::pin, sync::Arc};
 
 #[cfg(feature = "serde")]
-use super::record::Found;
+use super::record::{Found, Look};
 use super::{
     error::SingleFlightError,
     flights::{Id, Outcome, Seat},
@@ -64,12 +64,14 @@ where
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
             match self.find(record, &seat).await {
-                Ok(Some(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
-                Ok(Some(Found { value, is_stale: true })) => {
+                Ok(Look::Found(Found { value, is_stale: false })) => {
+                    return Ok(seat.land(value, None));
+                }
+                Ok(Look::Found(Found { value, is_stale: true })) => {
                     let stale = seat.land(value, None);
                     return Ok(self.refresh(record, stale, compute).await);
                 }
-                Ok(None) => {}
+                Ok(Look::Missing | Look::Unreadable(_)) => {}
                 // Who waits for the lock asks again until the timeout, and looks once more.
                 Err(error) if error.is_retryable() => {}
                 Err(error) => return Err(error.into()),
@@ -104,31 +106,23 @@ where
     where
         P: Failures<E>,
     {
-        // Whoever had the lock before may have recorded it.
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
-            match self.find(record, &seat).await {
-                Ok(Some(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
-                Ok(_) => {}
-                // To compute once more than needed does no harm.
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(error.into()),
-            }
+            return self.record_under(record, guard, seat, compute).await;
         }
         let computed = {
             let computing = pin!(compute(Some(guard.token())));
             guard.hold(computing).await?
         };
-        let value = self.settle(seat, computed)?;
-        #[cfg(feature = "serde")]
-        if let Some(record) = &self.plan.record {
-            record.write(self.manager, guard, &value).await;
-        }
-        Ok(value)
+        self.settle(seat, computed)
     }
 
     /// Tells the others what came of the computation.
-    fn settle<E>(&self, seat: Seat<'_>, computed: Result<T, E>) -> Result<T, SingleFlightError<E>>
+    pub(super) fn settle<E>(
+        &self,
+        seat: Seat<'_>,
+        computed: Result<T, E>,
+    ) -> Result<T, SingleFlightError<E>>
     where
         P: Failures<E>,
     {

@@ -5,21 +5,26 @@ use std::time::Duration;
 use redis::Value;
 
 use super::{RedisStore, call::Call, failure::Failure, link::settle, unexpected};
-use crate::{clock::Moment, error::BackendError, key::LockKey, owner::OwnerToken, store::Recorded};
+use crate::{
+    clock::Moment,
+    error::BackendError,
+    owner::OwnerToken,
+    store::{RecordName, Recorded},
+};
 
 impl RedisStore {
     /// One round trip: a plain `GET`, or with `aged` a script that looks at the time, too.
     pub(crate) async fn recorded(
         &self,
-        key: &LockKey,
+        name: &RecordName,
         aged: bool,
         give_up: Moment,
     ) -> Result<Option<Recorded>, BackendError> {
         let value = if aged {
-            let call = Call::recorded(&self.inner.scripts, key);
+            let call = Call::recorded(&self.inner.scripts, name);
             self.run(&call, give_up).await?.value
         } else {
-            self.get(&key.result_key(), give_up).await?
+            self.get(&name.in_redis(), give_up).await?
         };
         match value {
             Value::Nil => Ok(None),
@@ -40,13 +45,13 @@ impl RedisStore {
 
     pub(crate) async fn record(
         &self,
-        key: &LockKey,
+        name: &RecordName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
         give_up: Moment,
     ) -> Result<bool, BackendError> {
-        let call = Call::record(&self.inner.scripts, key, token, text, lasts);
+        let call = Call::record(&self.inner.scripts, name, token, text, lasts);
         match self.run(&call, give_up).await?.value {
             Value::Int(recorded) => Ok(recorded == 1),
             other => Err(unexpected(&other)),
