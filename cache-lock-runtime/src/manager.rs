@@ -300,7 +300,9 @@ impl LockManager {
     /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
     /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and
     /// acquisitions and releases that are under way are waited for. Holders have one attempt (1 s)
-    /// to let go before their locks are taken from them.
+    /// to let go before their locks are taken from them. Single flights end as well: waiters with
+    /// [`LockError::ShutDown`], and so do computations of [`local`](crate::SingleFlight::local) flights,
+    /// which are dropped unless [`OnLost::Finish`](crate::OnLost::Finish) lets them finish.
     ///
     /// A program calls it before it ends: the thread that releases what was dropped last ends with
     /// the process, and those locks would stay until their leases run out.
@@ -308,10 +310,11 @@ impl LockManager {
     /// # Cancel safety
     /// It goes on in the background as far as it has come, and can be called again.
     pub async fn shutdown(&self) {
-        let Inner { renewer, queues, driver, attempt_timeout, .. } = &*self.inner;
+        let Inner { renewer, queues, flights, driver, attempt_timeout, .. } = &*self.inner;
         self.inner.closed.store(true, Ordering::SeqCst);
         queues.close();
         renewer.close();
+        flights.close();
         driver.within(Moment::now().after(*attempt_timeout), renewer.all_left()).await;
         for lease in renewer.take_ended() {
             self.inner.give_back(&lease);

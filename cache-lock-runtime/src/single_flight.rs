@@ -186,6 +186,7 @@ where
         plan,
         started,
         deadline,
+        on_lost: settings.on_lost,
         #[cfg(feature = "serde")]
         expire: settings.expire,
     };
@@ -201,6 +202,7 @@ where
                 // An error that is not for us.
                 None => continue,
             },
+            Turn::ShutDown => return Err(LockError::ShutDown.into()),
             Turn::Late(Some(error)) => return Err(error.into()),
             Turn::Late(None) => {
                 let waited = started.until(Moment::now());

@@ -1,6 +1,11 @@
 //! The caller who computes.
 
-use std::{future::poll_fn, pin::pin, sync::Arc};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+};
 
 #[cfg(feature = "serde")]
 use super::record::{Found, Look};
@@ -11,7 +16,8 @@ use super::{
     within,
 };
 use crate::{
-    acquire, clock::Moment, error::LockError, fence::FencingToken, guard::LockGuard, manager::Inner,
+    acquire, clock::Moment, error::LockError, fence::FencingToken, guard::LockGuard,
+    manager::Inner, options::OnLost,
 };
 
 /// One call.
@@ -22,6 +28,7 @@ pub(super) struct Call<'a, T, K, P> {
     pub(super) plan: Plan<T>,
     pub(super) started: Moment,
     pub(super) deadline: Moment,
+    pub(super) on_lost: OnLost,
     /// How long the lease of the lock lasts.
     #[cfg(feature = "serde")]
     pub(super) expire: std::time::Duration,
@@ -55,11 +62,8 @@ where
         P: Failures<E>,
     {
         if self.plan.local {
-            let mut computing = pin!(compute(None));
-            let computed = poll_fn(|context| {
-                within::poll_in(self.manager.id, self.id, computing.as_mut(), context)
-            });
-            return self.settle(seat, computed.await);
+            let computed = self.compute_locally(pin!(compute(None))).await?;
+            return self.settle(seat, computed);
         }
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
@@ -81,6 +85,28 @@ where
         let outcome = self.lead_under(&guard, seat, compute).await;
         guard.finish().await;
         outcome
+    }
+
+    /// Polls a computation that has no lease. A shutdown ends it as it ends a body whose lease it
+    /// takes: at once, unless `on_lost` lets it finish.
+    async fn compute_locally<F: Future>(
+        &self,
+        mut computing: Pin<&mut F>,
+    ) -> Result<F::Output, LockError> {
+        let flights = &self.manager.flights;
+        let cancel = self.on_lost == OnLost::Cancel;
+        let mut closing = pin!(flights.closing());
+        poll_fn(|context| {
+            if cancel {
+                // Registered before the state is looked at, so that no shutdown falls in between.
+                let _: Poll<()> = closing.as_mut().poll(context);
+                if flights.is_closed() {
+                    return Poll::Ready(Err(LockError::ShutDown));
+                }
+            }
+            within::poll_in(self.manager.id, self.id, computing.as_mut(), context).map(Ok)
+        })
+        .await
     }
 
     async fn acquire(&self, seat: &Seat<'_>) -> Result<LockGuard, LockError> {

@@ -123,6 +123,9 @@ impl<K: Copy, P> SingleFlight<K, P> {
 
 impl<P> SingleFlight<Locked, P> {
     /// Takes no lock and asks no server: each process computes for itself.
+    ///
+    /// A shutdown of the manager drops a computation that runs, and its caller gets
+    /// [`LockError::ShutDown`], unless `on_lost` lets it finish: then its value is returned.
     pub const fn local(self) -> SingleFlight<Local, P> {
         let kind = Local { keep: self.kind.keep };
         SingleFlight { lock: self.lock, kind, failures: PhantomData }
