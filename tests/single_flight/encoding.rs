@@ -84,7 +84,6 @@ async fn value_that_json_keeps_is_recorded(fleet: Fleet) {
     for _ in 0..2000 {
         bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         doubles.push(f64::from_bits(bits));
-        #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
         floats.push(f32::from_bits((bits >> 32) as u32));
     }
     doubles.retain(|number| number.is_finite());
