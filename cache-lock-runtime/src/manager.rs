@@ -298,14 +298,11 @@ impl LockManager {
     }
 
     /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
-    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and
-    /// acquisitions and releases that are under way are waited for. Holders have one attempt (1 s)
-    /// to let go before their locks are taken from them. Single flights end as well: waiters with
-    /// [`LockError::ShutDown`], and so do computations of [`local`](crate::SingleFlight::local) flights,
-    /// which are dropped unless [`OnLost::Finish`](crate::OnLost::Finish) lets them finish.
+    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, acquisitions and
+    /// releases that are under way are waited for, and [`local`](crate::SingleFlight::local) flights
+    /// end. Holders have one attempt (1 s) to let go before their locks are taken from them.
     ///
-    /// A program calls it before it ends: the thread that releases what was dropped last ends with
-    /// the process, and those locks would stay until their leases run out.
+    /// A program calls it before it ends: else locks that were dropped last outlive it, for a lease.
     ///
     /// # Cancel safety
     /// It goes on in the background as far as it has come, and can be called again.
