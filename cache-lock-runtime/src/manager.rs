@@ -298,20 +298,20 @@ impl LockManager {
     }
 
     /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
-    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, and
-    /// acquisitions and releases that are under way are waited for. Holders have one attempt (1 s)
-    /// to let go before their locks are taken from them.
+    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, acquisitions and
+    /// releases that are under way are waited for, and [`local`](crate::SingleFlight::local) flights
+    /// end. Holders have one attempt (1 s) to let go before their locks are taken from them.
     ///
-    /// A program calls it before it ends: the thread that releases what was dropped last ends with
-    /// the process, and those locks would stay until their leases run out.
+    /// A program calls it before it ends: else locks that were dropped last outlive it, for a lease.
     ///
     /// # Cancel safety
     /// It goes on in the background as far as it has come, and can be called again.
     pub async fn shutdown(&self) {
-        let Inner { renewer, queues, driver, attempt_timeout, .. } = &*self.inner;
+        let Inner { renewer, queues, flights, driver, attempt_timeout, .. } = &*self.inner;
         self.inner.closed.store(true, Ordering::SeqCst);
         queues.close();
         renewer.close();
+        flights.close();
         driver.within(Moment::now().after(*attempt_timeout), renewer.all_left()).await;
         for lease in renewer.take_ended() {
             self.inner.give_back(&lease);

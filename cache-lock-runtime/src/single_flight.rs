@@ -29,6 +29,8 @@ use crate::{
 };
 
 mod error;
+#[cfg(feature = "serde")]
+mod fingerprint;
 pub(crate) mod flights;
 mod lead;
 mod options;
@@ -77,8 +79,10 @@ impl LockManager {
     /// look before the lock, one under it, and the record.
     ///
     /// Values of different types under one key do not meet inside a process. In the store they do, so
-    /// a key belongs to one type: what cannot be read as the one that is asked for is taken for
-    /// missing.
+    /// a key belongs to one type, and [`version`](SingleFlight::version) tells the types of two
+    /// versions of a program apart. A record that cannot be read as the type that is asked for is left
+    /// alone until its time is over. Until then, and for the `ttl` at most, the process keeps a value
+    /// that it computes itself.
     ///
     /// # Errors
     /// [`SingleFlightError::Compute`] with the error of the computation. [`SingleFlightError::Lock`]
@@ -86,7 +90,8 @@ impl LockManager {
     /// all of the timeout, [`LockError::Nested`] inside of a body or a computation that this call
     /// would wait for; and with [`LockError::Lost`] if the lock is lost while the computation runs
     /// (unless [`OnLost::Finish`](crate::OnLost::Finish)). A value that cannot be recorded is
-    /// returned all the same, and a warning logged.
+    /// returned all the same, and a warning logged. A value that JSON does not keep, such as NaN or
+    /// `Some(None)`, stays in its process for the `ttl`.
     ///
     /// # Cancel safety
     /// Dropped at any point, its computation is dropped, then the lock is released in the background,
@@ -163,7 +168,7 @@ where
     if let Err(problem) = key.validate() {
         return Err(LockError::InvalidKey { key, problem }.into());
     }
-    let id = Id { key, value: TypeId::of::<T>(), local: plan.local };
+    let id = Id { key, value: TypeId::of::<T>(), local: plan.local, version: plan.version };
     let nested = if plan.local {
         within::is_nested(manager.id, &id)
     } else {
@@ -182,6 +187,7 @@ where
         plan,
         started,
         deadline,
+        on_lost: settings.on_lost,
         #[cfg(feature = "serde")]
         expire: settings.expire,
     };
@@ -197,6 +203,7 @@ where
                 // An error that is not for us.
                 None => continue,
             },
+            Turn::ShutDown => return Err(LockError::ShutDown.into()),
             Turn::Late(Some(error)) => return Err(error.into()),
             Turn::Late(None) => {
                 let waited = started.until(Moment::now());

@@ -126,6 +126,29 @@ pub enum Released {
     Unknown,
 }
 
+/// The record of a single flight's value: each version of a key's values has its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RecordName {
+    pub(crate) key: LockKey,
+    pub(crate) version: u32,
+}
+
+#[cfg(feature = "redis")]
+impl RecordName {
+    /// In Redis. Version 0 has the plain name, `room:{room}:result`, and version 2 has
+    /// `room:{room}:v2:result`. The last part is the same, so no key of a lock can have this name, and
+    /// the digit before it tells it from all records without a version.
+    pub(crate) fn in_redis(&self) -> String {
+        let mut name = self.key.result_key();
+        if self.version != 0
+            && let Some(end) = name.rfind(':')
+        {
+            name.insert_str(end, &format!(":v{}", self.version));
+        }
+        name
+    }
+}
+
 /// A value that a single flight has recorded, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recorded {
@@ -248,14 +271,14 @@ impl Store {
     /// The value recorded beside a lock, and with `aged` how long it lasts.
     pub(crate) async fn recorded(
         &self,
-        key: &LockKey,
+        name: &RecordName,
         aged: bool,
         give_up: Moment,
     ) -> Result<Option<Recorded>, BackendError> {
         match self {
-            Self::Memory(store) => Ok(store.recorded(key)),
+            Self::Memory(store) => Ok(store.recorded(name)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.recorded(key, aged, give_up).await,
+            Self::Redis(store) => store.recorded(name, aged, give_up).await,
         }
     }
 
@@ -263,16 +286,16 @@ impl Store {
     /// it was.
     pub(crate) async fn record(
         &self,
-        key: &LockKey,
+        name: &RecordName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
         give_up: Moment,
     ) -> Result<bool, BackendError> {
         match self {
-            Self::Memory(store) => Ok(store.record(key, token, text, lasts)),
+            Self::Memory(store) => Ok(store.record(name, token, text, lasts)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.record(key, token, text, lasts, give_up).await,
+            Self::Redis(store) => store.record(name, token, text, lasts, give_up).await,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cache_lock::{LockError, LockManager, SingleFlightError};
+use cache_lock::{LockError, LockManager, OnLost, SingleFlightError};
 use test_support::{Data, wait_until};
 
 use crate::{
@@ -15,6 +15,7 @@ on_both_stores!(
     a_waiter_gives_up_at_its_deadline,
     a_caller_with_no_time_tries_once,
     a_manager_that_was_shut_down_computes_nothing,
+    a_shutdown_ends_local_flights,
 );
 
 const SOON: Duration = Duration::from_millis(50);
@@ -74,6 +75,34 @@ async fn a_manager_that_was_shut_down_computes_nothing(fleet: Fleet) {
         assert!(is_shut_down(&outcome), "{outcome:?}");
     }
     assert_eq!(work.begun(), 1);
+}
+
+/// The computation is dropped, unless its options let it finish.
+async fn a_shutdown_ends_local_flights(fleet: Fleet) {
+    let is_shut_down =
+        |outcome: &Outcome| matches!(outcome, Err(SingleFlightError::Lock(LockError::ShutDown)));
+    for on_lost in [OnLost::Cancel, OnLost::Finish] {
+        let locks = fleet.manager().await;
+        let work = Work::that_waits();
+        let options = LOCAL.lock(PATIENT.on_lost(on_lost));
+        let computing = tokio::spawn(call(locks.clone(), options, work.clone()));
+        wait_until("the first computes", || work.begun() == 1);
+        let waiting = [0, 1].map(|_| tokio::spawn(calling(&locks, options, &work)));
+        locks.shutdown().await;
+        for waiting in waiting {
+            let outcome = waiting.await.expect("no panic");
+            assert!(is_shut_down(&outcome), "{outcome:?}");
+        }
+        if on_lost == OnLost::Finish {
+            work.let_go();
+        }
+        let outcome = computing.await.expect("no panic");
+        match on_lost {
+            OnLost::Finish => assert_eq!(outcome.ok(), Some(1)),
+            OnLost::Cancel => assert!(is_shut_down(&outcome), "{outcome:?}"),
+        }
+        assert_eq!((work.begun(), locks.in_hand().flights), (1, 0));
+    }
 }
 
 /// All who wait are told within their time, and what the matter is.

@@ -1,6 +1,13 @@
 //! The one who computes fails, panics, is cancelled or too late.
 
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use cache_lock::{LockManager, OnLost, SingleFlight, SingleFlightError, single_flight::Kind};
 use test_support::wait_until;
@@ -242,4 +249,33 @@ async fn a_lost_lock_is_its_callers_alone(fleet: Fleet) {
         Ok::<_, Infallible>(1)
     });
     assert_eq!(late.await.ok(), Some(1));
+}
+
+/// Each waiter fails in its turn. On one thread, so that all who are woken are polled between two
+/// failures.
+#[tokio::test]
+async fn many_failures_wake_each_waiter_a_few_times() {
+    const CALLERS: usize = 1000;
+    let locks = LockManager::in_memory();
+    let polls = Arc::new(AtomicUsize::new(0));
+    let calls = (0..CALLERS).map(|number| {
+        let (locks, polls) = (locks.clone(), Arc::clone(&polls));
+        let mut calling = Box::pin(async move {
+            let compute = async || {
+                tokio::task::yield_now().await;
+                Err(Failed(number))
+            };
+            locks.single_flight("room", &LOCAL, compute).await
+        });
+        let counted = poll_fn(move |context| {
+            polls.fetch_add(1, Ordering::Relaxed);
+            calling.as_mut().poll(context)
+        });
+        Box::pin(counted) as crate::Calling
+    });
+    let (values, errors) = sorted(&all(calls).await);
+    assert_eq!((values.len(), errors.len()), (0, CALLERS));
+    let polls = polls.load(Ordering::Relaxed);
+    // Half a million if each failure wakes all. A machine that stands still adds a few rounds.
+    assert!(polls < 50 * CALLERS, "{polls}");
 }

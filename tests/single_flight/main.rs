@@ -8,6 +8,7 @@ mod role;
 mod waiters;
 
 mod deadlines;
+mod encoding;
 mod failures;
 mod keep;
 mod nested;
@@ -16,6 +17,7 @@ mod record;
 mod sharing;
 mod stale;
 mod stores;
+mod versions;
 
 use std::{
     future::pending,

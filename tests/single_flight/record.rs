@@ -14,7 +14,6 @@ use crate::{
 on_both_stores!(
     a_record_is_found_by_others,
     a_record_ends_with_its_time,
-    a_record_that_cannot_be_read_is_missing,
     a_value_that_is_too_large_is_not_recorded,
     a_late_holder_records_nothing,
     options_that_are_out_of_range,
@@ -39,16 +38,6 @@ async fn a_record_ends_with_its_time(fleet: Fleet) {
         assert_eq!(call(locks.clone(), brief, work.clone()).await.ok(), Some(number));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-async fn a_record_that_cannot_be_read_is_missing(fleet: Fleet) {
-    let locks = fleet.manager().await;
-    let text = async || Ok::<_, Infallible>("of another version".to_owned());
-    locks.single_flight("room", &RECORDED, text).await.expect("no error");
-    let work = Work::that_is_done();
-    assert_eq!(call(locks.clone(), RECORDED, work.clone()).await.ok(), Some(1));
-    // It has taken its place.
-    assert_eq!(call(locks.clone(), RECORDED, work.clone()).await.ok(), Some(1));
 }
 
 async fn a_value_that_is_too_large_is_not_recorded(fleet: Fleet) {

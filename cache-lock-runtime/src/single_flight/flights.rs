@@ -1,7 +1,7 @@
 //! The flights of a manager: who computes, who waits for that, and what came of it.
 //!
-//! Nobody is handed anything here. A seat that becomes free is taken by the first waiter that is
-//! polled, so one whose future is kept aside holds up nobody.
+//! A seat that becomes free is handed to nobody. One waiter is woken, and whoever is polled first takes
+//! it. If nobody has within [`PATIENCE`], all are woken: the one may be kept aside without being polled.
 
 use std::{
     any::{Any, TypeId},
@@ -9,14 +9,22 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, futures::Notified};
 
-use crate::{clock::Moment, driver::Driver, error::LockError, key::LockKey};
+use crate::{
+    clock::Moment,
+    driver::{Driver, unharmed},
+    error::LockError,
+    key::LockKey,
+};
+
+/// How long one waiter may leave a free seat alone before all are woken.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What is shared: callers of another type fly apart, and so do those who take no lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +32,8 @@ pub(crate) struct Id {
     pub(super) key: LockKey,
     pub(super) value: TypeId,
     pub(super) local: bool,
+    /// The version of the record; 0 without one.
+    pub(super) version: u32,
 }
 
 /// A value, or an error that is shared, of a type that its [`Id`] or its reader knows.
@@ -40,6 +50,9 @@ pub(super) enum Outcome {
 #[derive(Default)]
 pub(crate) struct Flights {
     table: Mutex<Table>,
+    closed: AtomicBool,
+    /// Tells those who compute without a lock; a lease tells the others.
+    closing: Notify,
 }
 
 #[derive(Default)]
@@ -59,11 +72,22 @@ struct Entry {
 
 #[derive(Default)]
 struct Flight {
-    led: AtomicBool,
+    seats: Arc<Seats>,
     outcome: OnceLock<Outcome>,
-    changed: Notify,
     /// Why the last leader did not get the lock, if nobody has since.
     trouble: Mutex<Option<LockError>>,
+}
+
+/// Who computes, and how the others learn of a change. It holds no value of a user, as the driver's
+/// thread has it for a while.
+#[derive(Default)]
+struct Seats {
+    led: AtomicBool,
+    changed: Notify,
+    /// How often the seat has become free.
+    freed: AtomicUsize,
+    /// The driver looks after a seat that nobody takes.
+    guarded: AtomicBool,
 }
 
 /// What a caller who has waited finds.
@@ -74,6 +98,8 @@ pub(super) enum Turn<'a> {
     Landed(Outcome),
     /// The time is over. If it was the server's fault, that is said.
     Late(Option<LockError>),
+    /// The manager was shut down.
+    ShutDown,
 }
 
 impl Flights {
@@ -93,6 +119,27 @@ impl Flights {
         // The values are users', and so is the code that drops them: it may panic.
         drop(ended);
         caller
+    }
+
+    /// Ends the waiting, and the computations that no lease ends.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let seats: Vec<_> =
+            self.table().by_id.values().map(|entry| Arc::clone(&entry.flight.seats)).collect();
+        self.closing.notify_waiters();
+        for seats in seats {
+            seats.changed.notify_waiters();
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Ready when the manager is shut down, for those who ask before looking at
+    /// [`is_closed`](Self::is_closed).
+    pub(super) fn closing(&self) -> Notified<'_> {
+        self.closing.notified()
     }
 
     /// The number of flights, those included whose values are kept.
@@ -130,18 +177,21 @@ pub(super) struct Caller {
 
 impl Caller {
     /// Waits for the outcome, or for the seat of who computes it, until `deadline`.
-    pub(super) async fn turn(&self, driver: &Driver, deadline: Moment) -> Turn<'_> {
+    pub(super) async fn turn<'a>(&'a self, driver: &'a Arc<Driver>, deadline: Moment) -> Turn<'a> {
         let flight = &*self.flight;
         loop {
-            let mut changed = pin!(flight.changed.notified());
+            let mut changed = pin!(flight.seats.changed.notified());
             // Registered before anything is looked at, so that no change falls in between.
             changed.as_mut().enable();
             if let Some(outcome) = flight.outcome.get() {
                 return Turn::Landed(outcome.clone());
             }
+            if self.flights.is_closed() {
+                return Turn::ShutDown;
+            }
             // Who is late tries once, as who comes with no time to wait does.
-            if !flight.led.swap(true, Ordering::AcqRel) {
-                let seat = Seat { caller: self };
+            if !flight.seats.led.swap(true, Ordering::SeqCst) {
+                let seat = Seat { caller: self, driver };
                 // It may have landed just now.
                 match flight.outcome.get() {
                     Some(outcome) => return Turn::Landed(outcome.clone()),
@@ -171,6 +221,7 @@ impl Drop for Caller {
 /// The seat of the caller who computes. Dropped before the flight has landed, another one takes it.
 pub(super) struct Seat<'a> {
     caller: &'a Caller,
+    driver: &'a Arc<Driver>,
 }
 
 impl Seat<'_> {
@@ -236,8 +287,53 @@ impl Seat<'_> {
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        self.caller.flight.led.store(false, Ordering::Release);
-        self.caller.flight.changed.notify_waiters();
+        let Caller { flights, flight, id } = self.caller;
+        if flight.outcome.get().is_some() {
+            // The seat stays taken: nobody needs it any more.
+            flight.seats.changed.notify_waiters();
+            return;
+        }
+        flight.seats.freed.fetch_add(1, Ordering::SeqCst);
+        flight.seats.led.store(false, Ordering::SeqCst);
+        // Whoever joins from here on finds the seat free.
+        if flights.table().entry(id, flight).is_some_and(|entry| entry.callers > 1) {
+            flight.seats.offer(self.driver);
+        }
+    }
+}
+
+impl Seats {
+    /// Wakes one waiter for a free seat.
+    fn offer(self: &Arc<Self>, driver: &Arc<Driver>) {
+        self.changed.notify_one();
+        if self.guarded.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (seats, timers) = (Arc::clone(self), Arc::clone(driver));
+        driver.spawn(async move { seats.guard(&timers).await });
+    }
+
+    /// Wakes all waiters if nobody takes the seat. It ends as soon as it has, or the seat is taken for
+    /// long: a waiter only goes to sleep while the seat is taken, and when that one becomes free there
+    /// is another guard.
+    async fn guard(&self, timers: &Driver) {
+        loop {
+            let freed = self.freed.load(Ordering::SeqCst);
+            timers.sleep_until(Moment::now().after(PATIENCE)).await;
+            if self.freed.load(Ordering::SeqCst) != freed {
+                continue;
+            }
+            let is_led = || self.led.load(Ordering::SeqCst);
+            if !is_led() {
+                self.guarded.store(false, Ordering::SeqCst);
+                return unharmed(|| self.changed.notify_waiters());
+            }
+            self.guarded.store(false, Ordering::SeqCst);
+            // It may have become free before that was said.
+            if is_led() || self.guarded.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
     }
 }
 

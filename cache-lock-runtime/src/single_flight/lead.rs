@@ -1,9 +1,14 @@
 //! The caller who computes.
 
-use std::{future::poll_fn, pin::pin, sync::Arc};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+};
 
 #[cfg(feature = "serde")]
-use super::record::Found;
+use super::record::{Found, Look};
 use super::{
     error::SingleFlightError,
     flights::{Id, Outcome, Seat},
@@ -11,7 +16,8 @@ use super::{
     within,
 };
 use crate::{
-    acquire, clock::Moment, error::LockError, fence::FencingToken, guard::LockGuard, manager::Inner,
+    acquire, clock::Moment, error::LockError, fence::FencingToken, guard::LockGuard,
+    manager::Inner, options::OnLost,
 };
 
 /// One call.
@@ -22,6 +28,7 @@ pub(super) struct Call<'a, T, K, P> {
     pub(super) plan: Plan<T>,
     pub(super) started: Moment,
     pub(super) deadline: Moment,
+    pub(super) on_lost: OnLost,
     /// How long the lease of the lock lasts.
     #[cfg(feature = "serde")]
     pub(super) expire: std::time::Duration,
@@ -55,21 +62,20 @@ where
         P: Failures<E>,
     {
         if self.plan.local {
-            let mut computing = pin!(compute(None));
-            let computed = poll_fn(|context| {
-                within::poll_in(self.manager.id, self.id, computing.as_mut(), context)
-            });
-            return self.settle(seat, computed.await);
+            let computed = self.compute_locally(pin!(compute(None))).await?;
+            return self.settle(seat, computed);
         }
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
             match self.find(record, &seat).await {
-                Ok(Some(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
-                Ok(Some(Found { value, is_stale: true })) => {
+                Ok(Look::Found(Found { value, is_stale: false })) => {
+                    return Ok(seat.land(value, None));
+                }
+                Ok(Look::Found(Found { value, is_stale: true })) => {
                     let stale = seat.land(value, None);
                     return Ok(self.refresh(record, stale, compute).await);
                 }
-                Ok(None) => {}
+                Ok(Look::Missing | Look::Unreadable(_)) => {}
                 // Who waits for the lock asks again until the timeout, and looks once more.
                 Err(error) if error.is_retryable() => {}
                 Err(error) => return Err(error.into()),
@@ -79,6 +85,28 @@ where
         let outcome = self.lead_under(&guard, seat, compute).await;
         guard.finish().await;
         outcome
+    }
+
+    /// Polls a computation that has no lease. A shutdown ends it as it ends a body whose lease it
+    /// takes: at once, unless `on_lost` lets it finish.
+    async fn compute_locally<F: Future>(
+        &self,
+        mut computing: Pin<&mut F>,
+    ) -> Result<F::Output, LockError> {
+        let flights = &self.manager.flights;
+        let cancel = self.on_lost == OnLost::Cancel;
+        let mut closing = pin!(flights.closing());
+        poll_fn(|context| {
+            if cancel {
+                // Registered before the state is looked at, so that no shutdown falls in between.
+                let _: Poll<()> = closing.as_mut().poll(context);
+                if flights.is_closed() {
+                    return Poll::Ready(Err(LockError::ShutDown));
+                }
+            }
+            within::poll_in(self.manager.id, self.id, computing.as_mut(), context).map(Ok)
+        })
+        .await
     }
 
     async fn acquire(&self, seat: &Seat<'_>) -> Result<LockGuard, LockError> {
@@ -104,31 +132,23 @@ where
     where
         P: Failures<E>,
     {
-        // Whoever had the lock before may have recorded it.
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
-            match self.find(record, &seat).await {
-                Ok(Some(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
-                Ok(_) => {}
-                // To compute once more than needed does no harm.
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(error.into()),
-            }
+            return self.record_under(record, guard, seat, compute).await;
         }
         let computed = {
             let computing = pin!(compute(Some(guard.token())));
             guard.hold(computing).await?
         };
-        let value = self.settle(seat, computed)?;
-        #[cfg(feature = "serde")]
-        if let Some(record) = &self.plan.record {
-            record.write(self.manager, guard, &value).await;
-        }
-        Ok(value)
+        self.settle(seat, computed)
     }
 
     /// Tells the others what came of the computation.
-    fn settle<E>(&self, seat: Seat<'_>, computed: Result<T, E>) -> Result<T, SingleFlightError<E>>
+    pub(super) fn settle<E>(
+        &self,
+        seat: Seat<'_>,
+        computed: Result<T, E>,
+    ) -> Result<T, SingleFlightError<E>>
     where
         P: Failures<E>,
     {

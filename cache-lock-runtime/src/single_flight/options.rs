@@ -77,6 +77,7 @@ pub struct Recorded {
     ttl: Duration,
     stale: Duration,
     max_size: usize,
+    version: u32,
 }
 
 /// An error is its own caller's; the next who waits computes.
@@ -122,6 +123,9 @@ impl<K: Copy, P> SingleFlight<K, P> {
 
 impl<P> SingleFlight<Locked, P> {
     /// Takes no lock and asks no server: each process computes for itself.
+    ///
+    /// A shutdown of the manager drops a computation that runs, and its caller gets
+    /// [`LockError::ShutDown`], unless `on_lost` lets it finish: then its value is returned.
     pub const fn local(self) -> SingleFlight<Local, P> {
         let kind = Local { keep: self.kind.keep };
         SingleFlight { lock: self.lock, kind, failures: PhantomData }
@@ -140,7 +144,7 @@ impl<P> SingleFlight<Locked, P> {
     /// Records the value in the store for this time, for all processes.
     #[cfg(feature = "serde")]
     pub const fn record(self, ttl: Duration) -> SingleFlight<Recorded, P> {
-        let kind = Recorded { ttl, stale: Duration::ZERO, max_size: MAX_SIZE };
+        let kind = Recorded { ttl, stale: Duration::ZERO, max_size: MAX_SIZE, version: 0 };
         SingleFlight { lock: self.lock, kind, failures: PhantomData }
     }
 }
@@ -172,12 +176,35 @@ impl<P> SingleFlight<Recorded, P> {
         self.kind.max_size = bytes;
         self
     }
+
+    /// The version of the value's type. Default: 0.
+    ///
+    /// Each version has its own record. Raise it whenever older programs cannot read the new value, or
+    /// the new program cannot read the old one: in a rolling deploy the old processes then share one
+    /// value, and the new processes share another. Without that, the record of whichever program
+    /// computed first is left alone until its time is over, and each process of the other program
+    /// computes a value for itself, one process after the other. The lock of the key is the same for
+    /// all versions, so one process of the fleet computes at a time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use cache_lock::{SingleFlight, single_flight::Recorded};
+    ///
+    /// // Amounts were `f64` in version 1.
+    /// const RATES: SingleFlight<Recorded> =
+    ///     SingleFlight::new().record(Duration::from_secs(60)).version(2);
+    /// ```
+    pub const fn version(mut self, version: u32) -> Self {
+        self.kind.version = version;
+        self
+    }
 }
 
 /// What a flight of values `T` does, in one form for all kinds.
 #[derive(Debug)]
 pub struct Plan<T> {
     pub(super) local: bool,
+    pub(super) version: u32,
     pub(super) keep: Option<Duration>,
     #[cfg(feature = "serde")]
     pub(super) record: Option<Record<T>>,
@@ -188,6 +215,7 @@ impl<T> Plan<T> {
     const fn new(local: bool, keep: Option<Duration>) -> Self {
         Self {
             local,
+            version: 0,
             keep,
             #[cfg(feature = "serde")]
             record: None,
@@ -232,7 +260,7 @@ impl<T> Kind<T> for Local {
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize + serde::de::DeserializeOwned> Kind<T> for Recorded {
     fn plan(&self) -> Result<Plan<T>, LockError> {
-        let Self { ttl, stale, max_size } = *self;
+        let Self { ttl, stale, max_size, version } = *self;
         for (option, value, least) in
             [("record", ttl, Duration::from_millis(1)), ("stale", stale, Duration::ZERO)]
         {
@@ -242,7 +270,7 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Kind<T> for Recorded {
             }
         }
         let record = Some(Record::json(ttl, stale, max_size));
-        Ok(Plan { record, ..Plan::new(false, None) })
+        Ok(Plan { record, version, ..Plan::new(false, None) })
     }
 }
 

@@ -1,13 +1,26 @@
 //! The record of a value in the store.
 
-use std::{pin::pin, time::Duration};
+use std::{fmt::Display, pin::pin, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{flights::Seat, lead::Call};
+use super::{
+    error::SingleFlightError,
+    fingerprint::fingerprint,
+    flights::{Seat, Turn},
+    lead::Call,
+    options::Failures,
+};
 use crate::{
-    acquire, clock::Moment, error::LockError, fence::FencingToken, guard::LockGuard, key::LockKey,
-    log, manager::Inner, store::Recorded,
+    acquire,
+    clock::Moment,
+    error::LockError,
+    fence::FencingToken,
+    guard::LockGuard,
+    key::LockKey,
+    log,
+    manager::Inner,
+    store::{RecordName, Recorded},
 };
 
 /// How values `T` are recorded.
@@ -18,12 +31,36 @@ pub(super) struct Record<T> {
     max_size: usize,
     encode: fn(&T) -> serde_json::Result<String>,
     decode: fn(&[u8]) -> serde_json::Result<T>,
+    fingerprint: fn(&T) -> serde_json::Result<u64>,
 }
 
 /// A value that was found.
 pub(super) struct Found<T> {
     pub(super) value: T,
     pub(super) is_stale: bool,
+}
+
+/// What a look at the record finds.
+pub(super) enum Look<T> {
+    Found(Found<T>),
+    Missing,
+    Unreadable(Unreadable),
+}
+
+/// A record of another type, or of another version of the program.
+pub(super) struct Unreadable {
+    ends: Moment,
+    error: serde_json::Error,
+}
+
+/// Where a computed value goes.
+enum Place {
+    /// Into the store, as this text.
+    Store(String),
+    /// Into the memory of its process, for this time.
+    Process(Duration),
+    /// To the callers who have asked by now.
+    Nowhere,
 }
 
 impl<T: Serialize + DeserializeOwned> Record<T> {
@@ -35,60 +72,97 @@ impl<T: Serialize + DeserializeOwned> Record<T> {
             max_size,
             encode: serde_json::to_string,
             decode: |text| serde_json::from_slice(text),
+            fingerprint,
         }
     }
 }
 
 impl<T> Record<T> {
-    /// Reads what is recorded, in one round trip. What cannot be read, as it is of another type or
-    /// of another version of the program, is not there.
-    pub(super) async fn find(
+    /// Reads what is recorded, in one round trip; in one more if it cannot be read, for the time that
+    /// is left of it.
+    async fn find(
         &self,
         manager: &Inner,
-        key: &LockKey,
+        name: &RecordName,
         expire: Duration,
-    ) -> Result<Option<Found<T>>, LockError> {
-        let started = Moment::now();
-        let aged = !self.stale.is_zero();
-        let reading = manager.store.recorded(key, aged, manager.attempt_end(started, expire));
-        let recorded = reading.await.map_err(|source| {
-            let waited = started.until(Moment::now());
-            log::warn!(%key, ?waited, error = %source, "recorded value not read");
-            LockError::backend(key, waited, source)
-        })?;
-        let Some(Recorded { text, remaining }) = recorded else { return Ok(None) };
-        match (self.decode)(&text) {
-            Ok(value) => Ok(Some(Found { value, is_stale: aged && remaining <= self.stale })),
-            Err(error) => {
-                log::warn!(
-                    %key, %error,
-                    "recorded value is of another type or version; it is computed anew"
-                );
-                Ok(None)
+    ) -> Result<Look<T>, LockError> {
+        let key = &name.key;
+        let can_be_stale = !self.stale.is_zero();
+        let mut aged = can_be_stale;
+        loop {
+            let started = Moment::now();
+            let reading = manager.store.recorded(name, aged, manager.attempt_end(started, expire));
+            let recorded = reading.await.map_err(|source| {
+                let waited = started.until(Moment::now());
+                log::warn!(%key, ?waited, error = %source, "recorded value not read");
+                LockError::backend(key, waited, source)
+            })?;
+            let Some(Recorded { text, remaining }) = recorded else { return Ok(Look::Missing) };
+            match (self.decode)(&text) {
+                Ok(value) => {
+                    let is_stale = can_be_stale && remaining <= self.stale;
+                    return Ok(Look::Found(Found { value, is_stale }));
+                }
+                Err(error) if aged => {
+                    let ends = Moment::now().after(remaining);
+                    return Ok(Look::Unreadable(Unreadable { ends, error }));
+                }
+                Err(_) => aged = true,
             }
+        }
+    }
+
+    /// Decides where a value goes, and logs why if that is not the store.
+    fn place(&self, key: &LockKey, value: &T, unreadable: Option<Unreadable>) -> Place {
+        let now = Moment::now();
+        if let Some(Unreadable { ends, error }) = unreadable
+            && now < ends
+        {
+            let kept = self.ttl.min(now.until(ends));
+            log::warn!(
+                %key, %error, ?kept,
+                "value not recorded: the record there is of another type or version, and is left \
+                 alone; until it ends this process keeps its own value (a version of the record would \
+                 give each program its own)"
+            );
+            return Place::Process(kept);
+        }
+        let not_kept = |error: &dyn Display| {
+            log::warn!(
+                %key, %error, kept = ?self.ttl,
+                "value not recorded: JSON does not keep it; this process keeps its own value"
+            );
+            Place::Process(self.ttl)
+        };
+        let text = match (self.encode)(value) {
+            Ok(text) => text,
+            Err(error) => return not_kept(&error),
+        };
+        let (size, max_size) = (text.len(), self.max_size);
+        if size > max_size {
+            log::warn!(%key, size, max_size, "value not recorded: it is too large");
+            return Place::Nowhere;
+        }
+        let is_same = (self.decode)(text.as_bytes())
+            .and_then(|read| Ok((self.fingerprint)(&read)? == (self.fingerprint)(value)?));
+        match is_same {
+            Ok(true) => Place::Store(text),
+            Ok(false) => not_kept(
+                &"it reads back as another value: JSON has no NaN, no infinity, and one `null` for \
+                  `None`, `Some(None)` and `()`",
+            ),
+            Err(error) => not_kept(&format_args!("it cannot be read back: {error}")),
         }
     }
 
     /// Records a value, if the lock is still ours. A failure is logged: the value is there, and
     /// whoever finds none computes another.
-    pub(super) async fn write(&self, manager: &Inner, guard: &LockGuard, value: &T) {
-        let key = guard.key();
-        let text = match (self.encode)(value) {
-            Ok(text) => text,
-            Err(error) => {
-                log::warn!(%key, %error, "value not recorded: it cannot be written as JSON");
-                return;
-            }
-        };
-        let (size, max_size) = (text.len(), self.max_size);
-        if size > max_size {
-            log::warn!(%key, size, max_size, "value not recorded: it is too large");
-            return;
-        }
+    async fn write(&self, manager: &Inner, guard: &LockGuard, name: &RecordName, text: &str) {
+        let (key, size) = (guard.key(), text.len());
         let (owner, expire) = guard.owner();
         let give_up = manager.attempt_end(Moment::now(), expire);
         let lasts = self.ttl + self.stale;
-        match manager.store.record(key, owner, &text, lasts, give_up).await {
+        match manager.store.record(name, owner, text, lasts, give_up).await {
             Ok(true) => log::debug!(%key, fence = %guard.token(), size, "value recorded"),
             Ok(false) => log::warn!(%key, "value not recorded: the lock is not ours any more"),
             Err(error) => log::warn!(%key, %error, "value not recorded"),
@@ -105,12 +179,64 @@ where
         &self,
         record: &Record<T>,
         seat: &Seat<'_>,
-    ) -> Result<Option<Found<T>>, LockError> {
-        let found = record.find(self.manager, &self.id.key, self.expire).await;
+    ) -> Result<Look<T>, LockError> {
+        let found = record.find(self.manager, &self.record_name(), self.expire).await;
         found.map_err(|error| {
             seat.trouble(&error);
             self.since_the_start(error)
         })
+    }
+
+    fn record_name(&self) -> RecordName {
+        RecordName { key: self.id.key.clone(), version: self.plan.version }
+    }
+
+    /// Computes under the lock, unless the value is recorded by now, and records it.
+    pub(super) async fn record_under<E>(
+        &self,
+        record: &Record<T>,
+        guard: &LockGuard,
+        seat: Seat<'_>,
+        compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
+    ) -> Result<T, SingleFlightError<E>>
+    where
+        P: Failures<E>,
+    {
+        // Whoever had the lock before may have recorded it.
+        let mut unreadable = None;
+        match self.find(record, &seat).await {
+            Ok(Look::Found(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
+            Ok(Look::Unreadable(other)) => unreadable = Some(other),
+            Ok(_) => {}
+            // To compute once more than needed does no harm.
+            Err(error) if error.is_retryable() => {}
+            Err(error) => return Err(error.into()),
+        }
+        let computed = {
+            let computing = pin!(compute(Some(guard.token())));
+            guard.hold(computing).await?
+        };
+        let value = match computed {
+            Ok(value) => value,
+            Err(error) => return self.settle(seat, Err(error)),
+        };
+        match record.place(guard.key(), &value, unreadable) {
+            Place::Store(text) => {
+                let value = seat.land(value, None);
+                record.write(self.manager, guard, &self.record_name(), &text).await;
+                Ok(value)
+            }
+            Place::Process(time) => Ok(seat.land(value, Some(time))),
+            Place::Nowhere => Ok(seat.land(value, None)),
+        }
+    }
+
+    /// Keeps a value that nobody waits for in the memory of its process.
+    async fn keep(&self, value: &T, time: Duration) {
+        let caller = self.manager.flights.join(self.id.clone());
+        if let Turn::Lead(seat) = caller.turn(&self.manager.driver, Moment::now()).await {
+            seat.land(value.clone(), Some(time));
+        }
     }
 
     /// Computes a stale value anew, if nobody else does. The others have had the stale one.
@@ -126,17 +252,26 @@ where
         let Ok(guard) = acquire::acquire(manager, key.clone(), &options).await else {
             return stale;
         };
-        let fresh = match record.find(manager, key, self.expire).await {
-            Ok(Some(Found { value, is_stale: false })) => Some(value),
+        let name = self.record_name();
+        let fresh = match record.find(manager, &name, self.expire).await {
+            Ok(Look::Found(Found { value, is_stale: false })) => Some(value),
             Err(_) => None,
-            Ok(_) => {
+            Ok(look) => {
+                let unreadable = match look {
+                    Look::Unreadable(other) => Some(other),
+                    Look::Found(_) | Look::Missing => None,
+                };
                 let computed = {
                     let computing = pin!(compute(Some(guard.token())));
                     guard.hold(computing).await
                 };
                 match computed {
                     Ok(Ok(value)) => {
-                        record.write(manager, &guard, &value).await;
+                        match record.place(key, &value, unreadable) {
+                            Place::Store(text) => record.write(manager, &guard, &name, &text).await,
+                            Place::Process(time) => self.keep(&value, time).await,
+                            Place::Nowhere => {}
+                        }
                         Some(value)
                     }
                     Ok(Err(_)) => {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Extended, Extension, Question, Recorded, Released, Reply, Store};
+use super::{Extended, Extension, Question, RecordName, Recorded, Released, Reply, Store};
 use crate::{clock::Moment, fence::Numbers, key::LockKey, owner::OwnerToken};
 
 /// Keeps locks in memory. Clones share them, so several managers can stand for several processes
@@ -41,9 +41,9 @@ struct Records {
 /// it is recorded.
 #[derive(Default)]
 struct Results {
-    by_key: HashMap<LockKey, (Moment, Arc<str>)>,
+    by_name: HashMap<RecordName, (Moment, Arc<str>)>,
     /// When they end.
-    ends: BTreeSet<(Moment, LockKey)>,
+    ends: BTreeSet<(Moment, RecordName)>,
 }
 
 struct Record {
@@ -121,27 +121,27 @@ impl MemoryStore {
         }
     }
 
-    pub(crate) fn recorded(&self, key: &LockKey) -> Option<Recorded> {
+    pub(crate) fn recorded(&self, name: &RecordName) -> Option<Recorded> {
         let now = Moment::now();
         let mut records = self.records();
         records.results.remove_ended(now);
-        let (ends, text) = records.results.by_key.get(key)?;
+        let (ends, text) = records.results.by_name.get(name)?;
         Some(Recorded { text: text.as_bytes().to_vec(), remaining: now.until(*ends) })
     }
 
     pub(crate) fn record(
         &self,
-        key: &LockKey,
+        name: &RecordName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
     ) -> bool {
         let now = Moment::now();
         let mut records = self.records();
-        let held = records.by_key.get(key);
+        let held = records.by_key.get(&name.key);
         let held = held.is_some_and(|record| record.token == *token && now < record.ends);
         if held {
-            records.results.insert(key, now.after(lasts), text.into());
+            records.results.insert(name, now.after(lasts), text.into());
         }
         held
     }
@@ -151,23 +151,23 @@ impl MemoryStore {
     #[doc(hidden)]
     #[must_use]
     pub fn results(&self) -> usize {
-        self.records().results.by_key.len()
+        self.records().results.by_name.len()
     }
 }
 
 impl Results {
-    fn insert(&mut self, key: &LockKey, ends: Moment, text: Arc<str>) {
-        if let Some((earlier, _)) = self.by_key.insert(key.clone(), (ends, text)) {
-            self.ends.remove(&(earlier, key.clone()));
+    fn insert(&mut self, name: &RecordName, ends: Moment, text: Arc<str>) {
+        if let Some((earlier, _)) = self.by_name.insert(name.clone(), (ends, text)) {
+            self.ends.remove(&(earlier, name.clone()));
         }
-        self.ends.insert((ends, key.clone()));
+        self.ends.insert((ends, name.clone()));
     }
 
     fn remove_ended(&mut self, now: Moment) {
         while self.ends.first().is_some_and(|(ends, _)| *ends <= now)
-            && let Some((_, key)) = self.ends.pop_first()
+            && let Some((_, name)) = self.ends.pop_first()
         {
-            self.by_key.remove(&key);
+            self.by_name.remove(&name);
         }
     }
 }

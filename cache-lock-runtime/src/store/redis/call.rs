@@ -10,7 +10,7 @@ use crate::{
     fence::Numbers,
     key::LockKey,
     owner::OwnerToken,
-    store::{Ended, Extended, Extension, Question, Reply},
+    store::{Ended, Extended, Extension, Question, RecordName, Reply},
 };
 
 /// How long a grant lasts that is not claimed: its manager may have been stopped.
@@ -72,19 +72,19 @@ impl<'a> Call<'a> {
     /// The record of a value beside a lock.
     pub(super) fn record(
         scripts: &'a Scripts,
-        key: &LockKey,
+        name: &RecordName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
     ) -> Self {
-        let (result, token) = (key.result_key(), token.to_string());
+        let (result, token) = (name.in_redis(), token.to_string());
         let arguments = [&*token, &milliseconds(lasts), text];
-        Self::new(&scripts.record, &[key.as_str(), &result], &arguments)
+        Self::new(&scripts.record, &[name.key.as_str(), &result], &arguments)
     }
 
     /// The value recorded beside a lock, and how long it lasts.
-    pub(super) fn recorded(scripts: &'a Scripts, key: &LockKey) -> Self {
-        Self::new(&scripts.recorded, &[&key.result_key()], &[])
+    pub(super) fn recorded(scripts: &'a Scripts, name: &RecordName) -> Self {
+        Self::new(&scripts.recorded, &[&name.in_redis()], &[])
     }
 
     /// The call by hash, which a server that does not know the script refuses.

@@ -12,25 +12,30 @@ use super::{
     unexpected,
     window::Lane,
 };
-use crate::{clock::Moment, error::BackendError, key::LockKey, owner::OwnerToken, store::Recorded};
+use crate::{
+    clock::Moment,
+    error::BackendError,
+    owner::OwnerToken,
+    store::{RecordName, Recorded},
+};
 
 impl RedisStore {
     /// One round trip: a plain `GET`, or with `aged` a script that looks at the time, too.
     pub(crate) async fn recorded(
         &self,
-        key: &LockKey,
+        name: &RecordName,
         aged: bool,
         give_up: Moment,
     ) -> Result<Option<Recorded>, BackendError> {
         let value = if aged {
-            let key = key.clone();
+            let name = name.clone();
             let send = move |store: Self, link: Arc<Link>| {
-                let key = key.clone();
-                async move { store.send_over(&link, &Call::recorded(&store.inner.scripts, &key)).await }
+                let name = name.clone();
+                async move { store.send_over(&link, &Call::recorded(&store.inner.scripts, &name)).await }
             };
             self.run(Lane::Questions, give_up, send).await?.value
         } else {
-            self.get(&key.result_key(), give_up).await?
+            self.get(&name.in_redis(), give_up).await?
         };
         match value {
             Value::Nil => Ok(None),
@@ -51,17 +56,17 @@ impl RedisStore {
 
     pub(crate) async fn record(
         &self,
-        key: &LockKey,
+        name: &RecordName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
         give_up: Moment,
     ) -> Result<bool, BackendError> {
-        let request = (key.clone(), token.clone(), Arc::<str>::from(text));
+        let request = (name.clone(), token.clone(), Arc::<str>::from(text));
         let send = move |store: Self, link: Arc<Link>| {
-            let (key, token, text) = request.clone();
+            let (name, token, text) = request.clone();
             async move {
-                let call = Call::record(&store.inner.scripts, &key, &token, &text, lasts);
+                let call = Call::record(&store.inner.scripts, &name, &token, &text, lasts);
                 store.send_over(&link, &call).await
             }
         };
