@@ -37,6 +37,7 @@ use crate::{
     clock::Moment,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
+    signal::Signal,
 };
 
 /// So many answers in a row that do not come in time end a connection, if there was none at all
@@ -126,7 +127,7 @@ impl Link {
 #[derive(Default)]
 struct Slot {
     opened: OnceLock<Result<Arc<Link>, BackendError>>,
-    ready: Notify,
+    ready: Signal,
     /// Ends the task that opened it and waits for the end of the runtime.
     end: Notify,
 }
@@ -135,12 +136,12 @@ impl Slot {
     fn set(&self, opened: Result<Arc<Link>, BackendError>) {
         // The first result is the one that counts.
         let _ = self.opened.set(opened);
-        self.ready.notify_waiters();
+        self.ready.give();
     }
 
     async fn link(&self) -> Result<Arc<Link>, BackendError> {
         loop {
-            let ready = self.ready.notified();
+            let ready = self.ready.given();
             if let Some(opened) = self.opened.get() {
                 return opened.clone();
             }
