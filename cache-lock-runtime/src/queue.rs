@@ -29,7 +29,7 @@ use crate::{
     driver::{Driver, Running, Sleep, unharmed},
     error::{BackendError, BackendErrorKind},
     key::LockKey,
-    lease::{Lease, attempt, drift},
+    lease::{Lease, attempt},
     options::Settings,
     owner::{OwnerToken, Owners},
     store::{
@@ -82,7 +82,6 @@ enum Alarm {
 struct Detached {
     key: LockKey,
     ended: Ended,
-    until: Moment,
     _running: Running,
 }
 
@@ -199,7 +198,7 @@ impl Queues {
 
     /// Releases without waiting, and tries again until the lease has run out.
     pub(crate) fn release_detached(self: &Arc<Self>, lease: &Lease, ended: Ended) {
-        self.detach(lease.key.clone(), ended, last_use(lease));
+        self.detach(lease.key.clone(), ended);
     }
 
     /// The same from the caller's runtime, which saves the way to another thread. If that runtime
@@ -211,7 +210,6 @@ impl Queues {
         let detached = Detached {
             key: lease.key.clone(),
             ended: ended.clone(),
-            until: last_use(lease),
             _running: self.driver.running(),
         };
         let now = Moment::now();
@@ -231,10 +229,10 @@ impl Queues {
         });
     }
 
-    fn detach(self: &Arc<Self>, key: LockKey, ended: Ended, until: Moment) {
+    fn detach(self: &Arc<Self>, key: LockKey, ended: Ended) {
         let queues = Arc::clone(self);
         self.driver.spawn(async move {
-            queues.store.release_until(&key, &ended, until).await;
+            queues.store.release_at_last(&key, &ended).await;
             queues.released(&key, &ended.token);
         });
     }
@@ -276,9 +274,7 @@ impl Queues {
             Alarm::Look(key) => self.at(&key, |place, scene, effects| {
                 place.look(scene, effects);
             }),
-            Alarm::Release(Detached { key, ended, until, _running }) => {
-                self.detach(key, ended, until);
-            }
+            Alarm::Release(Detached { key, ended, _running }) => self.detach(key, ended),
         }
     }
 
@@ -408,8 +404,7 @@ impl Queues {
             waiter.wake();
         }
         if let Some(ended) = release {
-            let until = now.after(ended.expire);
-            self.detach(key.clone(), ended, until);
+            self.detach(key.clone(), ended);
         }
         for waker in wake {
             waker.wake();
@@ -446,11 +441,6 @@ impl Queues {
         // Each place is whole between any two events, and no event runs code of a user.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Until when a release may be of use: then the record has run out on the server, too.
-fn last_use(lease: &Lease) -> Moment {
-    lease.deadline().after(drift(lease.settings.expire))
 }
 
 /// The store in memory has its answers at once.

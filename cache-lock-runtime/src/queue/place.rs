@@ -42,12 +42,15 @@ pub(crate) struct Place {
     /// Why there is no lock to be had, as far as is known.
     refusal: Option<Refusal>,
     pace: Pace,
+    /// When the last record has run out of a token that the place holds, has held or asks under. Tokens
+    /// whose questions were not answered are the store's, which has their times.
+    lasts: Moment,
 }
 
 impl Place {
     pub(crate) fn new(random: u64) -> Self {
-        let waiters = VecDeque::new();
-        Self { phase: Phase::Idle, waiters, refusal: None, pace: Pace::new(random) }
+        let (waiters, pace, lasts) = (VecDeque::new(), Pace::new(random), Moment::from_nanos(0));
+        Self { phase: Phase::Idle, waiters, refusal: None, pace, lasts }
     }
 
     /// Nobody waits, holds or asks.
@@ -115,7 +118,9 @@ impl Place {
         }
         let (key, token, expire) = (scene.key.clone(), scene.owners.next(), settings.expire);
         let (instead_of, aside, block, wait, listed) = (None, false, 1, false, false);
-        let question = Question { key, token, instead_of, aside, expire, block, wait, listed };
+        let lasts = self.lasts;
+        let question =
+            Question { key, token, instead_of, lasts, aside, expire, block, wait, listed };
         let Reply::Got { mut numbers, sent_at, others } = ask(&question) else { return None };
         let fence = numbers.take()?;
         let tenure = Tenure {
@@ -172,7 +177,7 @@ impl Place {
             {
                 effects.take_over = asking.take_over(scene);
             }
-            Phase::Registered(_) if self.waiters.is_empty() => self.stop_waiting(effects),
+            Phase::Registered(_) if self.waiters.is_empty() => self.stop_waiting(scene, effects),
             _ => {}
         }
     }
@@ -221,6 +226,8 @@ impl Place {
 
     fn got(&mut self, scene: &Scene<'_>, tenure: Tenure, effects: &mut Effects) {
         self.pace.reset();
+        // What was passed on is answered for.
+        self.lasts = scene.now.after(tenure.expire);
         if scene.now >= tenure.valid_until {
             let message = "the server's answer took longer than the lease that it granted";
             let error = BackendError::new(BackendErrorKind::Timeout, message);
@@ -277,7 +284,7 @@ impl Place {
         let expire = asking.expire;
         self.phase = Phase::Registered(Registered { token, instead_of, expire, listed, due });
         if self.waiters.is_empty() {
-            self.stop_waiting(effects);
+            self.stop_waiting(scene, effects);
         }
     }
 
@@ -296,6 +303,7 @@ impl Place {
                 return;
             }
         };
+        self.lasts = self.lasts.max(lease.lasts());
         if in_time {
             tenure.valid_until = tenure.valid_until.max(lease.deadline());
             self.next(scene, tenure, effects);
@@ -314,6 +322,7 @@ impl Place {
             && !self.waiters.is_empty()
         {
             let token = hold.tenure.token.clone();
+            self.lasts = self.lasts.max(hold.lease.lasts());
             self.ask(scene, Ask::anew(scene, Some(token)), effects);
         }
     }
@@ -381,7 +390,7 @@ impl Place {
     fn release(&mut self, tenure: Tenure, aside: bool, effects: &mut Effects) {
         let Tenure { token, expire, .. } = tenure;
         self.phase = Phase::Releasing(Releasing { token: token.clone(), aside });
-        effects.release = Some(Ended { token, expire, aside });
+        effects.release = Some(Ended { token, expire, lasts: self.lasts, aside });
     }
 
     /// `found`: the lock was free when it was asked for.
@@ -424,18 +433,19 @@ impl Place {
         let instead_of = None;
         self.phase = Phase::Registered(Registered { token, instead_of, expire, listed, due });
         if self.waiters.is_empty() {
-            self.stop_waiting(effects);
+            self.stop_waiting(scene, effects);
         }
     }
 
-    fn stop_waiting(&mut self, effects: &mut Effects) {
+    fn stop_waiting(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
         let Phase::Registered(registered) = mem::replace(&mut self.phase, Phase::Idle) else {
             return;
         };
         let Registered { token, instead_of, expire, listed, .. } = registered;
         // What was to be released before stays so.
         if let Some(token) = if listed { Some(token) } else { instead_of } {
-            effects.release = Some(Ended::new(token, expire));
+            let lasts = self.lasts.max(scene.now.after(expire));
+            effects.release = Some(Ended::new(token, expire, lasts));
         }
     }
 
@@ -486,7 +496,7 @@ impl Place {
             Phase::Asking(asking) => {
                 effects.take_over = effects.take_over.take().or_else(|| asking.take_over(scene));
             }
-            Phase::Registered(_) => self.stop_waiting(effects),
+            Phase::Registered(_) => self.stop_waiting(scene, effects),
             Phase::Aside(_) => self.phase = Phase::Idle,
             _ => {}
         }
@@ -510,7 +520,7 @@ impl Place {
             !late
         });
         if self.waiters.is_empty() && matches!(self.phase, Phase::Registered(_)) {
-            self.stop_waiting(effects);
+            self.stop_waiting(scene, effects);
         }
     }
 
@@ -534,6 +544,7 @@ impl Place {
             key: scene.key.clone(),
             token: token.clone(),
             instead_of: instead_of.clone(),
+            lasts: self.lasts,
             aside,
             expire,
             block: self.waiters.len().clamp(1, LARGEST_BLOCK) as u32,
@@ -541,6 +552,7 @@ impl Place {
             listed,
         });
         effects.asker.clone_from(&asker);
+        self.lasts = self.lasts.max(scene.now.after(expire));
         let handed = granted || instead_of.is_some();
         self.phase = Phase::Asking(Asking {
             token,

@@ -122,6 +122,8 @@ pub(super) struct Links {
     driver: Arc<Driver>,
     mailbox: Arc<Mailbox>,
     slots: Mutex<HashMap<Id, Arc<Slot>>>,
+    /// A connection was opened.
+    opened: Notify,
 }
 
 impl Links {
@@ -131,7 +133,8 @@ impl Links {
         let resp2 =
             client.get_connection_info().redis_settings().protocol() == ProtocolVersion::RESP2;
         let resp2 = AtomicBool::new(resp2);
-        Self { server, client, client_resp2, resp2, driver, mailbox, slots: Mutex::default() }
+        let (slots, opened) = (Mutex::default(), Notify::new());
+        Self { server, client, client_resp2, resp2, driver, mailbox, slots, opened }
     }
 
     /// The server's address, without a password.
@@ -161,6 +164,11 @@ impl Links {
         {
             drop(self.slot(runtime));
         }
+    }
+
+    /// Ready when a connection is opened.
+    pub(super) async fn opened(&self) {
+        self.opened.notified().await;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -194,7 +202,11 @@ impl Links {
         runtime.spawn(async move {
             loop {
                 match links.open_in_time(id).await {
-                    Ok(link) => break entry.slot.set(Ok(link)),
+                    Ok(link) => {
+                        entry.slot.set(Ok(link));
+                        links.opened.notify_waiters();
+                        break;
+                    }
                     Err(error) => links.renew(&mut entry).set(Err(error)),
                 }
                 links.driver.sleep_until(Moment::now().after(PAUSE)).await;
