@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -310,6 +311,10 @@ impl LockManager {
     pub async fn shutdown(&self) {
         let Inner { renewer, queues, driver, attempt_timeout, .. } = &*self.inner;
         self.inner.closed.store(true, Ordering::SeqCst);
+        if driver.is_another_process() {
+            // What is held is the parent's, and there is no thread here to wait for.
+            return;
+        }
         queues.close();
         renewer.close();
         driver.within(Moment::now().after(*attempt_timeout), renewer.all_left()).await;
@@ -569,7 +574,9 @@ impl LockManagerBuilder {
         owners: Arc<Owners>,
         inbox: Option<Inbox>,
     ) -> LockManager {
-        let (id, attempt_timeout) = (owners.random(u64::MAX), self.attempt_timeout);
+        // No owner is drawn yet: the process may fork before it starts the thread.
+        let id = RandomState::new().hash_one("manager");
+        let attempt_timeout = self.attempt_timeout;
         let queues = Queues::new(id, store.clone(), Arc::clone(&driver), owners, attempt_timeout);
         let queues = Arc::new(queues);
         let renewer =
