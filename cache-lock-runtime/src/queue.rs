@@ -138,12 +138,13 @@ impl Queues {
     pub(crate) fn wait(self: &Arc<Self>, key: LockKey, waiter: Waiter) -> InLine<'_> {
         let waiter = Arc::new(waiter);
         let contended = self.at(&key, |place, scene, effects| {
+            // Looked at under the lock of the places: a shutdown that comes later finds the waiter.
+            if self.closed.load(Ordering::SeqCst) {
+                effects.wake.extend(waiter.refuse(Refusal::ShutDown));
+                return false;
+            }
             let contended = !place.is_idle();
             place.join(scene, &waiter, effects);
-            // Looked at after it has joined: whoever closes looks at the places after that.
-            if self.closed.load(Ordering::SeqCst) {
-                place.close(scene, effects);
-            }
             contended
         });
         if contended {
