@@ -39,7 +39,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// A program has one: it is made when the program starts, and found by the attribute because it is
 /// [installed](Self::install). Clones are handles of the same manager. It serves any number of
-/// runtimes; a thread of its own renews the leases, so that a body may block.
+/// runtimes; a thread of its own renews the leases, so that a body may block. A runtime without I/O
+/// uses the connection of that thread; the first use reports a panic of tokio, which is caught.
+///
+/// A process may fork before its manager has acquired anything. Afterwards the manager fails in the child
+/// ([`BackendErrorKind::Forked`](crate::BackendErrorKind::Forked)).
 ///
 /// ```no_run
 /// # async fn main_() -> Result<(), cache_lock::LockError> {

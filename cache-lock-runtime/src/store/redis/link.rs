@@ -7,10 +7,13 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
+    panic::{self, AssertUnwindSafe},
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -88,6 +91,8 @@ impl Link {
 #[derive(Default)]
 struct Slot {
     opened: OnceLock<Result<Arc<Link>, BackendError>>,
+    /// The runtime cannot have a connection: it was built without I/O.
+    without_io: AtomicBool,
     ready: Notify,
     /// Ends the task that opened it and waits for the end of the runtime.
     end: Notify,
@@ -172,7 +177,7 @@ impl Links {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.slots().len()
+        self.slots().values().filter(|slot| !slot.without_io.load(Ordering::Acquire)).count()
     }
 
     /// The connection of a runtime. Whoever asks first has it opened, by a task of that runtime: a
@@ -184,7 +189,16 @@ impl Links {
         self: &Arc<Self>,
         runtime: &Handle,
     ) -> Result<Arc<Link>, BackendError> {
-        self.slot(runtime).link().await
+        let slot = self.slot(runtime);
+        let opened = slot.link().await;
+        match self.driver.handle() {
+            Some(driver)
+                if slot.without_io.load(Ordering::Acquire) && driver.id() != runtime.id() =>
+            {
+                self.slot(driver).link().await
+            }
+            _ => opened,
+        }
     }
 
     fn slot(self: &Arc<Self>, runtime: &Handle) -> Arc<Slot> {
@@ -201,7 +215,15 @@ impl Links {
         let links = Arc::clone(self);
         runtime.spawn(async move {
             loop {
-                match links.open_in_time(id).await {
+                let Some(opened) = unless_it_panics(links.open_in_time(id)).await else {
+                    if links.driver.handle().is_some_and(|driver| driver.id() == id) {
+                        // Its thread has I/O, so that was another panic.
+                        return;
+                    }
+                    entry.slot.without_io.store(true, Ordering::Release);
+                    break entry.slot.set(Err(without_io()));
+                };
+                match opened {
                     Ok(link) => {
                         entry.slot.set(Ok(link));
                         links.opened.notify_waiters();
@@ -328,6 +350,22 @@ impl Drop for Links {
 pub(super) fn not_accepted() -> BackendError {
     let message = "the server did not accept a connection in time";
     BackendError::new(BackendErrorKind::Timeout, message)
+}
+
+fn without_io() -> BackendError {
+    let message = "the connection could not be opened on this runtime, which has no I/O";
+    BackendError::new(BackendErrorKind::Unreachable, message)
+}
+
+/// The output of `future`, or `None` if it panics. A runtime without I/O is found by trying: tokio tells
+/// of it by a panic alone, which the hook of the program reports once for such a runtime.
+async fn unless_it_panics<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| {
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+    })
+    .await
 }
 
 /// The server does not know RESP3, or not even the command that asks for it. `redis` recognises
