@@ -2,7 +2,6 @@
 
 use std::{
     fmt,
-    hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -39,11 +38,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// A program has one: it is made when the program starts, and found by the attribute because it is
 /// [installed](Self::install). Clones are handles of the same manager. It serves any number of
-/// runtimes; a thread of its own renews the leases, so that a body may block. A runtime without I/O
-/// uses the connection of that thread; the first use reports a panic of tokio, which is caught.
-///
-/// A process may fork before its manager has acquired anything. Afterwards the manager fails in the child
-/// ([`BackendErrorKind::Forked`](crate::BackendErrorKind::Forked)).
+/// runtimes; a thread of its own renews the leases, so that a body may block.
 ///
 /// ```no_run
 /// # async fn main_() -> Result<(), cache_lock::LockError> {
@@ -316,8 +311,7 @@ impl LockManager {
         let Inner { renewer, queues, driver, attempt_timeout, .. } = &*self.inner;
         self.inner.closed.store(true, Ordering::SeqCst);
         if driver.is_another_process() {
-            // What is held is the parent's, and there is no thread here to wait for.
-            return;
+            return; // What is held is the parent's.
         }
         queues.close();
         renewer.close();
@@ -518,13 +512,10 @@ impl LockManagerBuilder {
     /// Those of [`LockManager::connect`], and [`LockError::InvalidOption`].
     #[cfg(feature = "redis")]
     pub async fn connect(self, url: &str) -> Result<LockManager, LockError> {
-        let give_up = Moment::now().after(CONNECT_TIMEOUT);
         let (manager, store) = self.redis(url)?;
-        match manager.inner.start() {
-            Ok(()) => {}
-            Err(error) => return Err(connect_error(store.server(), error)),
-        }
-        store.check(give_up).await.map_err(|error| connect_error(store.server(), error))?;
+        let error = |error| connect_error(store.server(), error);
+        manager.inner.start().map_err(error)?;
+        store.check(Moment::now().after(CONNECT_TIMEOUT)).await.map_err(error)?;
         Ok(manager)
     }
 
@@ -578,9 +569,7 @@ impl LockManagerBuilder {
         owners: Arc<Owners>,
         inbox: Option<Inbox>,
     ) -> LockManager {
-        // No owner is drawn yet: the process may fork before it starts the thread.
-        let id = RandomState::new().hash_one("manager");
-        let attempt_timeout = self.attempt_timeout;
+        let (id, attempt_timeout) = (Owners::number(), self.attempt_timeout);
         let queues = Queues::new(id, store.clone(), Arc::clone(&driver), owners, attempt_timeout);
         let queues = Arc::new(queues);
         let renewer =

@@ -58,6 +58,12 @@ impl Owners {
         Self { identity, serial, mute: AtomicBool::new(false) }
     }
 
+    /// Tells managers of one process apart. It is no part of a token: nothing is drawn for those yet, as
+    /// the process may fork.
+    pub(crate) fn number() -> u64 {
+        RandomState::new().hash_one("manager")
+    }
+
     fn identity(&self) -> &Identity {
         self.identity.get_or_init(Identity::draw)
     }
