@@ -28,6 +28,9 @@ pub(crate) async fn acquire(
     options: &LockOptions,
 ) -> Result<LockGuard, LockError> {
     let started = Moment::now();
+    if manager.is_closed() {
+        return Err(LockError::ShutDown);
+    }
     let settings = options.resolve(&manager.defaults)?;
     if let Err(problem) = key.validate() {
         return Err(LockError::InvalidKey { key, problem });

@@ -9,6 +9,7 @@ use std::{
     io, mem,
     panic::{self, AssertUnwindSafe},
     pin::{Pin, pin},
+    process,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -32,9 +33,17 @@ const LINGER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Driver {
-    runtime: OnceLock<runtime::Handle>,
+    runtime: OnceLock<Started>,
     starting: Mutex<()>,
     shared: Arc<Shared>,
+}
+
+/// The runtime of the thread.
+#[derive(Debug)]
+struct Started {
+    handle: runtime::Handle,
+    /// The process that has the thread: one that is forked off has not.
+    process: u32,
 }
 
 #[derive(Debug)]
@@ -63,8 +72,8 @@ impl Driver {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if self.runtime.get().is_some() {
-            return Ok(());
+        if let Some(started) = self.runtime.get() {
+            return started.check();
         }
         let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.runtime.get().is_none() {
@@ -74,9 +83,14 @@ impl Driver {
             })?;
             handle.spawn(resident());
             // Nobody else sets it while this one is starting.
-            let _ = self.runtime.set(handle);
+            let _ = self.runtime.set(Started { handle, process: process::id() });
         }
         Ok(())
+    }
+
+    /// The thread was started, and by another process: that from which this one was forked.
+    pub(crate) fn is_another_process(&self) -> bool {
+        self.runtime.get().is_some_and(|started| started.check().is_err())
     }
 
     fn start_thread(&self) -> io::Result<runtime::Handle> {
@@ -99,7 +113,7 @@ impl Driver {
 
     /// The runtime of the thread, once it is started.
     pub(crate) fn handle(&self) -> Option<&runtime::Handle> {
-        self.runtime.get()
+        self.runtime.get().map(|started| &started.handle)
     }
 
     /// Runs `task` on the thread; [`Driver::idle`] waits for it. Without a thread it is dropped:
@@ -157,6 +171,19 @@ impl Driver {
             sleep.as_mut().poll(context).map(|()| None)
         })
         .await
+    }
+}
+
+impl Started {
+    /// A call of the system for each acquisition, of some 0.1 us: without unsafe code there is no cheaper
+    /// way to notice a fork, and without the thread an acquisition would wait for ever.
+    fn check(&self) -> Result<(), BackendError> {
+        if self.process == process::id() {
+            return Ok(());
+        }
+        let message = "the process was forked after the lock manager had started; \
+             make a manager in the child, or a lazy one before the fork";
+        Err(BackendError::new(BackendErrorKind::Forked, message))
     }
 }
 

@@ -346,6 +346,9 @@ pub enum BackendErrorKind {
     ForeignRecord,
     /// The URL or the TLS settings cannot be used.
     Configuration,
+    /// The process was forked after the manager had started, and the manager's thread is the parent's.
+    /// Make a manager in the child, or before the fork one that has not acquired anything.
+    Forked,
     /// The server said something else.
     Server,
 }

@@ -151,6 +151,8 @@ impl LockGuard {
         }
         let give_up = self.manager.attempt_end(started, self.lease.settings.expire);
         let (key, token) = (self.lease.key.clone(), self.lease.owner.clone());
+        // It may be sent as late as that.
+        self.lease.extends(give_up, duration);
         let extension = [Extension { key, token, expire: duration }];
         let extended = self.manager.store.extend(&extension, give_up, |_| (), give_up).await;
         let (sent_at, kept) = extended.map_err(|source| {

@@ -41,6 +41,9 @@ pub(crate) struct Lease {
     pub(crate) enclosing: Option<Arc<Lease>>,
     /// Until when the lease is ours, in nanoseconds of [`Moment`].
     deadline: AtomicU64,
+    /// When the record has run out if every extension that was asked for was carried out, in nanoseconds
+    /// of [`Moment`].
+    lasts: AtomicU64,
     state: AtomicU8,
     lost: Signal,
     schedule: Mutex<Schedule>,
@@ -88,6 +91,7 @@ impl Lease {
     pub(crate) fn new(grant: Grant) -> Self {
         let Grant { key, owner, fence, settings, acquired, deadline, manager, enclosing } = grant;
         let last_end = settings.max_hold.map_or(Moment::FAR, |max_hold| acquired.after(max_hold));
+        let lasts = deadline.after(drift(settings.expire));
         let deadline = deadline.min(last_end);
         Self {
             key,
@@ -98,6 +102,7 @@ impl Lease {
             manager,
             enclosing,
             deadline: AtomicU64::new(deadline.as_nanos()),
+            lasts: AtomicU64::new(lasts.as_nanos()),
             state: AtomicU8::new(HELD),
             lost: Signal::default(),
             schedule: Mutex::new(Schedule::Out),
@@ -109,6 +114,17 @@ impl Lease {
 
     pub(crate) fn deadline(&self) -> Moment {
         Moment::from_nanos(self.deadline.load(Ordering::Acquire))
+    }
+
+    /// When the record has run out: later than the deadline, also where the answer to an extension was
+    /// lost.
+    pub(crate) fn lasts(&self) -> Moment {
+        Moment::from_nanos(self.lasts.load(Ordering::Acquire))
+    }
+
+    /// Takes note that an extension is asked for, before it is sent.
+    pub(crate) fn extends(&self, now: Moment, expire: Duration) {
+        self.lasts.fetch_max(now.after(expire).as_nanos(), Ordering::AcqRel);
     }
 
     /// The moment that renewal must not pass.
@@ -216,6 +232,7 @@ impl Lease {
         if self.lost_reason_by(now).is_none() {
             let deadline = valid_until(sent_at, expire).min(self.last_end().unwrap_or(Moment::FAR));
             self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
+            self.extends(sent_at, expire);
         }
     }
 

@@ -309,6 +309,9 @@ impl LockManager {
     pub async fn shutdown(&self) {
         let Inner { renewer, queues, flights, driver, attempt_timeout, .. } = &*self.inner;
         self.inner.closed.store(true, Ordering::SeqCst);
+        if driver.is_another_process() {
+            return; // What is held is the parent's.
+        }
         queues.close();
         renewer.close();
         flights.close();
@@ -509,13 +512,10 @@ impl LockManagerBuilder {
     /// Those of [`LockManager::connect`], and [`LockError::InvalidOption`].
     #[cfg(feature = "redis")]
     pub async fn connect(self, url: &str) -> Result<LockManager, LockError> {
-        let give_up = Moment::now().after(CONNECT_TIMEOUT);
         let (manager, store) = self.redis(url)?;
-        match manager.inner.start() {
-            Ok(()) => {}
-            Err(error) => return Err(connect_error(store.server(), error)),
-        }
-        store.check(give_up).await.map_err(|error| connect_error(store.server(), error))?;
+        let error = |error| connect_error(store.server(), error);
+        manager.inner.start().map_err(error)?;
+        store.check(Moment::now().after(CONNECT_TIMEOUT)).await.map_err(error)?;
         Ok(manager)
     }
 
@@ -569,7 +569,7 @@ impl LockManagerBuilder {
         owners: Arc<Owners>,
         inbox: Option<Inbox>,
     ) -> LockManager {
-        let (id, attempt_timeout) = (owners.random(u64::MAX), self.attempt_timeout);
+        let (id, attempt_timeout) = (Owners::number(), self.attempt_timeout);
         let queues = Queues::new(id, store.clone(), Arc::clone(&driver), owners, attempt_timeout);
         let queues = Arc::new(queues);
         let renewer =

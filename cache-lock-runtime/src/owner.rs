@@ -2,10 +2,10 @@
 
 use std::{
     fmt,
-    hash::{BuildHasher, RandomState},
+    hash::{BuildHasher, Hash, RandomState},
     process,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -18,23 +18,54 @@ const MUTE: &str = "cl0";
 /// Makes the owner tokens of one manager.
 #[derive(Debug)]
 pub(crate) struct Owners {
-    /// Names the manager, for an operator who looks at a record: host, process, and a random
-    /// number that tells apart managers of one process and processes of one number.
-    manager: String,
-    /// Keyed by the system's random numbers.
-    random: RandomState,
+    /// Drawn when it is first needed, by the process that asks: a process that forks before that has
+    /// children that differ.
+    identity: OnceLock<Identity>,
     serial: AtomicU64,
     /// The manager cannot hand a lock on to those who wait for it elsewhere. Its tokens say so: who
     /// waits for them is not told, and has to ask again and again.
     mute: AtomicBool,
 }
 
+#[derive(Debug)]
+struct Identity {
+    /// Names the manager, for an operator who looks at a record: host, process, and a random
+    /// number that tells apart managers of one process and processes of one number.
+    manager: String,
+    random: RandomState,
+    /// The system's random numbers. The keys of the hash do not suffice: a thread draws them once, and
+    /// its copy in a forked process goes on with the same.
+    seed: [u8; 16],
+}
+
+impl Identity {
+    fn draw() -> Self {
+        let mut identity =
+            Self { manager: String::new(), random: RandomState::new(), seed: seed() };
+        let nonce = identity.hash("manager");
+        identity.manager = format!("{}.{}.{nonce:016x}", host(), process::id());
+        identity
+    }
+
+    fn hash(&self, value: impl Hash) -> u64 {
+        self.random.hash_one((self.seed, value))
+    }
+}
+
 impl Owners {
     pub(crate) fn new() -> Self {
-        let random = RandomState::new();
-        let nonce = random.hash_one("manager");
-        let manager = format!("{}.{}.{nonce:016x}", host(), process::id());
-        Self { manager, random, serial: AtomicU64::new(0), mute: AtomicBool::new(false) }
+        let (identity, serial) = (OnceLock::new(), AtomicU64::new(0));
+        Self { identity, serial, mute: AtomicBool::new(false) }
+    }
+
+    /// Tells managers of one process apart. It is no part of a token: nothing is drawn for those yet, as
+    /// the process may fork.
+    pub(crate) fn number() -> u64 {
+        RandomState::new().hash_one("manager")
+    }
+
+    fn identity(&self) -> &Identity {
+        self.identity.get_or_init(Identity::draw)
     }
 
     /// A token that no lease and no wait has had.
@@ -59,7 +90,7 @@ impl Owners {
     /// token's last `:`.
     #[cfg(feature = "redis")]
     pub(crate) fn channel(&self) -> String {
-        format!("{TOLD}:{}", self.manager)
+        format!("{TOLD}:{}", self.identity().manager)
     }
 
     /// Reads a token of this manager.
@@ -69,11 +100,6 @@ impl Owners {
         let mute = token.starts_with(MUTE);
         let read = OwnerToken { owners: Arc::clone(self), serial, mute };
         (read.to_string() == token).then_some(read)
-    }
-
-    /// A number that is not to be foreseen, for jitter.
-    pub(crate) fn random(&self, salt: u64) -> u64 {
-        self.random.hash_one(salt)
     }
 }
 
@@ -97,7 +123,8 @@ impl fmt::Display for OwnerToken {
         let Self { owners, serial, mute } = self;
         let form = if *mute { MUTE } else { TOLD };
         // The hash cannot be guessed, and the serial number makes it unique.
-        write!(f, "{form}:{}:{:016x}{serial:x}", owners.manager, owners.random(*serial))
+        let identity = owners.identity();
+        write!(f, "{form}:{}:{:016x}{serial:x}", identity.manager, identity.hash(*serial))
     }
 }
 
@@ -105,6 +132,32 @@ impl fmt::Debug for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OwnerToken({self})")
     }
+}
+
+#[cfg(target_os = "linux")]
+fn seed() -> [u8; 16] {
+    use rustix::rand::{GetRandomFlags, getrandom};
+
+    let mut seed = [0; 16];
+    match getrandom(&mut seed, GetRandomFlags::empty()) {
+        Ok(16) => seed,
+        _ => seed_of_a_thread(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn seed() -> [u8; 16] {
+    seed_of_a_thread()
+}
+
+/// A new thread draws keys of its own.
+fn seed_of_a_thread() -> [u8; 16] {
+    let draw = || {
+        let random = RandomState::new();
+        u128::from(random.hash_one(0)) << 64 | u128::from(random.hash_one(1))
+    };
+    let drawn = std::thread::Builder::new().spawn(draw).ok().and_then(|thread| thread.join().ok());
+    drawn.unwrap_or_else(draw).to_ne_bytes()
 }
 
 /// The host's name, in characters that cannot be taken for a part of the token's form.
@@ -140,13 +193,13 @@ mod tests {
         assert_ne!(first.next(), second.next());
         let token = first.next();
         assert_eq!(token, token.clone());
-        assert!(token.to_string().starts_with(&format!("cl1:{}:", first.manager)));
+        assert!(token.to_string().starts_with(&format!("cl1:{}:", first.identity().manager)));
         assert_eq!(token.to_string().split(':').count(), 3);
         assert_eq!(first.read(&token.to_string()), Some(token.clone()));
         assert_eq!(second.read(&token.to_string()), None);
         first.mute.store(true, Ordering::Relaxed);
         let mute = first.next();
-        assert!(mute.to_string().starts_with(&format!("cl0:{}:", first.manager)));
+        assert!(mute.to_string().starts_with(&format!("cl0:{}:", first.identity().manager)));
         assert_eq!(first.read(&mute.to_string()), Some(mute));
         assert_eq!(first.read(&token.to_string()), Some(token.clone()), "it stays what it was");
         for text in ["", "cl1:", "cl1:x:", &format!("{token}0"), &token.to_string()[1..]] {

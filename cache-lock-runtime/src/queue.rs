@@ -29,7 +29,7 @@ use crate::{
     driver::{Driver, Running, Sleep, unharmed},
     error::{BackendError, BackendErrorKind},
     key::LockKey,
-    lease::{Lease, drift},
+    lease::Lease,
     log,
     options::Settings,
     owner::{OwnerToken, Owners},
@@ -85,7 +85,6 @@ enum Alarm {
 struct Detached {
     key: LockKey,
     ended: Ended,
-    until: Moment,
     _running: Running,
 }
 
@@ -142,12 +141,13 @@ impl Queues {
     pub(crate) fn wait(self: &Arc<Self>, key: LockKey, waiter: Waiter) -> InLine<'_> {
         let waiter = Arc::new(waiter);
         let contended = self.at(&key, |place, scene, effects| {
+            // Looked at under the lock of the places: a shutdown that comes later finds the waiter.
+            if self.closed.load(Ordering::SeqCst) {
+                effects.wake.extend(waiter.refuse(Refusal::ShutDown));
+                return false;
+            }
             let contended = !place.is_idle();
             place.join(scene, &waiter, effects);
-            // Looked at after it has joined: whoever closes looks at the places after that.
-            if self.closed.load(Ordering::SeqCst) {
-                place.close(scene, effects);
-            }
             contended
         });
         if contended {
@@ -202,7 +202,7 @@ impl Queues {
 
     /// Releases without waiting, and tries again until the lease has run out.
     pub(crate) fn release_detached(self: &Arc<Self>, lease: &Lease, ended: Ended) {
-        self.detach(lease.key.clone(), ended, last_use(lease));
+        self.detach(lease.key.clone(), ended);
     }
 
     /// The same from the caller's runtime, which saves the way to another thread. If that runtime
@@ -214,7 +214,6 @@ impl Queues {
         let detached = Detached {
             key: lease.key.clone(),
             ended: ended.clone(),
-            until: last_use(lease),
             _running: self.driver.running(),
         };
         let now = Moment::now();
@@ -236,10 +235,10 @@ impl Queues {
         unharmed(|| drop(runtime.spawn(release)));
     }
 
-    fn detach(self: &Arc<Self>, key: LockKey, ended: Ended, until: Moment) {
+    fn detach(self: &Arc<Self>, key: LockKey, ended: Ended) {
         let queues = Arc::clone(self);
         self.driver.spawn(async move {
-            queues.store.release_until(&key, &ended, until).await;
+            queues.store.release_at_last(&key, &ended).await;
             queues.released(&key, &ended.token);
         });
     }
@@ -281,9 +280,7 @@ impl Queues {
             Alarm::Look(key) => self.at(&key, |place, scene, effects| {
                 place.look(scene, effects);
             }),
-            Alarm::Release(Detached { key, ended, until, _running }) => {
-                self.detach(key, ended, until);
-            }
+            Alarm::Release(Detached { key, ended, _running }) => self.detach(key, ended),
         }
     }
 
@@ -375,7 +372,7 @@ impl Queues {
             }
         }
         drop(places);
-        self.carry_out(key, now, effects);
+        self.carry_out(key, effects);
         result
     }
 
@@ -394,7 +391,7 @@ impl Queues {
         }
     }
 
-    fn carry_out(self: &Arc<Self>, key: &LockKey, now: Moment, effects: Effects) {
+    fn carry_out(self: &Arc<Self>, key: &LockKey, effects: Effects) {
         let Effects { ask, asker: _, take_over, cancel, release, wake, handed_over } = effects;
         if handed_over {
             self.handed_over.fetch_add(1, Ordering::Relaxed);
@@ -415,8 +412,7 @@ impl Queues {
             drop(waiter.take_over());
         }
         if let Some(ended) = release {
-            let until = now.after(ended.expire);
-            self.detach(key.clone(), ended, until);
+            self.detach(key.clone(), ended);
         }
         wake_all(wake);
     }
@@ -476,11 +472,6 @@ impl Queues {
         // Each place is whole between any two events, and no event runs code of a user.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Until when a release may be of use: then the record has run out on the server, too.
-fn last_use(lease: &Lease) -> Moment {
-    lease.deadline().after(drift(lease.settings.expire))
 }
 
 /// The store in memory has its answers at once.

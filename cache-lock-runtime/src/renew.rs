@@ -173,9 +173,11 @@ impl Renewer {
         let now = Moment::now();
         let extensions: Vec<_> = leases.iter().map(|lease| extension(lease, now)).collect();
         let (mut soonest, mut latest) = (self.attempt, now);
-        for lease in leases {
+        for (lease, extension) in leases.iter().zip(&extensions) {
             soonest = attempt(soonest, lease.settings.expire);
             latest = latest.max(lease.deadline());
+            // It may be sent as late as that.
+            lease.extends(now.after(soonest), extension.expire);
         }
         let on_overdue = |error: &BackendError| self.try_again(leases, error);
         let overdue = now.after(soonest);

@@ -18,6 +18,8 @@ pub(crate) struct Question {
     /// A token that is over, and that hands over what it may hold in the same step: whoever waits
     /// has it first, and if nobody does, the asker.
     pub(crate) instead_of: Option<OwnerToken>,
+    /// When the record of that token has run out.
+    pub(crate) lasts: Moment,
     /// What that token holds is left free for a moment instead.
     pub(crate) aside: bool,
     pub(crate) expire: Duration,
@@ -103,13 +105,15 @@ pub(crate) struct Ended {
     pub(crate) token: OwnerToken,
     /// How long its lease was to last.
     pub(crate) expire: Duration,
+    /// When the record of the token has run out: the release is of no use any more.
+    pub(crate) lasts: Moment,
     /// The lock is not handed to who waits, but left free for a moment.
     pub(crate) aside: bool,
 }
 
 impl Ended {
-    pub(crate) fn new(token: OwnerToken, expire: Duration) -> Self {
-        Self { token, expire, aside: false }
+    pub(crate) fn new(token: OwnerToken, expire: Duration, lasts: Moment) -> Self {
+        Self { token, expire, lasts, aside: false }
     }
 }
 
@@ -259,12 +263,12 @@ impl Store {
         }
     }
 
-    /// The same, tried again until there is an answer or `until` has passed.
-    pub(crate) async fn release_until(&self, key: &LockKey, ended: &Ended, until: Moment) {
+    /// The same, tried again until there is an answer or the record has run out.
+    pub(crate) async fn release_at_last(&self, key: &LockKey, ended: &Ended) {
         match self {
             Self::Memory(store) => drop(store.release(key, &ended.token)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.release_until(key, ended, until).await,
+            Self::Redis(store) => store.release_at_last(key, ended).await,
         }
     }
 

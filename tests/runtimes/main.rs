@@ -7,6 +7,7 @@ mod fleet;
 mod blocked;
 mod ends;
 mod several;
+mod without_io;
 
 use tokio::runtime::{Builder, Runtime};
 

@@ -207,3 +207,23 @@ impl Drop for SetOnDrop {
         self.0.store(true, Ordering::SeqCst);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_shutdown_nothing_is_sent() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.port());
+    let url = server.url_through(proxy.port());
+    for used in [false, true] {
+        let locks = LockManager::builder().lazy(&url).expect("a URL");
+        if used {
+            let guard = locks.acquire("job", &PATIENT).await.expect("it is free");
+            guard.release().await.expect("the server answers");
+        }
+        locks.shutdown().await;
+        let before = (proxy.accepted(), proxy.commands());
+        let error = locks.acquire("job", &PATIENT).await.expect_err("it has ended");
+        assert!(matches!(error, LockError::ShutDown), "{error}");
+        wait_until("nothing is in hand", || locks.in_hand().tasks == 0);
+        assert_eq!((proxy.accepted(), proxy.commands()), before);
+    }
+}

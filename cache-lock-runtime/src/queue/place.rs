@@ -46,12 +46,15 @@ pub(crate) struct Place {
     /// Why there is no lock to be had, as far as is known.
     refusal: Option<Refusal>,
     pace: Pace,
+    /// When the last record has run out of a token that the place holds, has held or asks under. Tokens
+    /// whose questions were not answered are the store's, which has their times.
+    lasts: Moment,
 }
 
 impl Place {
     pub(crate) fn new(random: u64) -> Self {
-        let waiters = Line::default();
-        Self { phase: Phase::Idle, waiters, refusal: None, pace: Pace::new(random) }
+        let (waiters, pace, lasts) = (Line::default(), Pace::new(random), Moment::from_nanos(0));
+        Self { phase: Phase::Idle, waiters, refusal: None, pace, lasts }
     }
 
     /// Nobody waits, holds or asks.
@@ -119,7 +122,9 @@ impl Place {
         }
         let (key, token, expire) = (scene.key.clone(), scene.owners.next(), settings.expire);
         let (instead_of, aside, block, wait, listed) = (None, false, 1, false, false);
-        let question = Question { key, token, instead_of, aside, expire, block, wait, listed };
+        let lasts = self.lasts;
+        let question =
+            Question { key, token, instead_of, lasts, aside, expire, block, wait, listed };
         let Reply::Got { mut numbers, sent_at, others } = ask(&question) else { return None };
         let fence = numbers.take()?;
         let tenure = Tenure {
@@ -180,7 +185,7 @@ impl Place {
             {
                 self.let_go(scene, effects);
             }
-            Phase::Registered(_) if self.waiters.is_empty() => self.stop_waiting(effects),
+            Phase::Registered(_) if self.waiters.is_empty() => self.stop_waiting(scene, effects),
             _ => {}
         }
     }
@@ -215,6 +220,7 @@ impl Place {
             && asking.token == *token
         {
             asking.sent = Some(scene.now);
+            self.lasts = self.lasts.max(scene.now.after(asking.expire));
         }
     }
 
@@ -262,6 +268,8 @@ impl Place {
 
     fn got(&mut self, scene: &Scene<'_>, tenure: Tenure, effects: &mut Effects) {
         self.pace.reset();
+        // What was passed on is answered for.
+        self.lasts = scene.now.after(tenure.expire);
         if scene.now >= tenure.valid_until {
             let message = "the server's answer took longer than the lease that it granted";
             let error = BackendError::new(BackendErrorKind::Timeout, message);
@@ -318,7 +326,7 @@ impl Place {
         let expire = asking.expire;
         self.phase = Phase::Registered(Registered { token, instead_of, expire, listed, due });
         if self.waiters.is_empty() {
-            self.stop_waiting(effects);
+            self.stop_waiting(scene, effects);
         }
     }
 
@@ -337,6 +345,7 @@ impl Place {
                 return;
             }
         };
+        self.lasts = self.lasts.max(lease.lasts());
         if in_time {
             tenure.valid_until = tenure.valid_until.max(lease.deadline());
             self.next(scene, tenure, effects);
@@ -355,6 +364,7 @@ impl Place {
             && !self.waiters.is_empty()
         {
             let token = hold.tenure.token.clone();
+            self.lasts = self.lasts.max(hold.lease.lasts());
             self.ask(scene, Ask::anew(scene, Some(token)), effects);
         }
     }
@@ -422,7 +432,7 @@ impl Place {
     fn release(&mut self, tenure: Tenure, aside: bool, effects: &mut Effects) {
         let Tenure { token, expire, .. } = tenure;
         self.phase = Phase::Releasing(Releasing { token: token.clone(), aside });
-        effects.release = Some(Ended { token, expire, aside });
+        effects.release = Some(Ended { token, expire, lasts: self.lasts, aside });
     }
 
     /// `found`: the lock was free when it was asked for.
@@ -465,18 +475,19 @@ impl Place {
         let instead_of = None;
         self.phase = Phase::Registered(Registered { token, instead_of, expire, listed, due });
         if self.waiters.is_empty() {
-            self.stop_waiting(effects);
+            self.stop_waiting(scene, effects);
         }
     }
 
-    fn stop_waiting(&mut self, effects: &mut Effects) {
+    fn stop_waiting(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
         let Phase::Registered(registered) = mem::replace(&mut self.phase, Phase::Idle) else {
             return;
         };
         let Registered { token, instead_of, expire, listed, .. } = registered;
         // What was to be released before stays so.
         if let Some(token) = if listed { Some(token) } else { instead_of } {
-            effects.release = Some(Ended::new(token, expire));
+            let lasts = self.lasts.max(scene.now.after(expire));
+            effects.release = Some(Ended::new(token, expire, lasts));
         }
     }
 
@@ -531,7 +542,7 @@ impl Place {
         self.refuse_all(&Refusal::ShutDown, effects);
         match &mut self.phase {
             Phase::Asking(_) => self.let_go(scene, effects),
-            Phase::Registered(_) => self.stop_waiting(effects),
+            Phase::Registered(_) => self.stop_waiting(scene, effects),
             Phase::Aside(_) => self.phase = Phase::Idle,
             _ => {}
         }
@@ -551,7 +562,7 @@ impl Place {
             effects.wake.extend(late.refuse(refusal.clone()));
         }
         if self.waiters.is_empty() && matches!(self.phase, Phase::Registered(_)) {
-            self.stop_waiting(effects);
+            self.stop_waiting(scene, effects);
         }
     }
 
@@ -575,6 +586,7 @@ impl Place {
             key: scene.key.clone(),
             token: token.clone(),
             instead_of: instead_of.clone(),
+            lasts: self.lasts,
             aside,
             expire,
             block: self.waiters.len().clamp(1, LARGEST_BLOCK) as u32,
@@ -582,6 +594,7 @@ impl Place {
             listed,
         });
         effects.asker.clone_from(&asker);
+        self.lasts = self.lasts.max(scene.now.after(expire));
         let handed = granted || instead_of.is_some();
         self.phase = Phase::Asking(Asking {
             token,

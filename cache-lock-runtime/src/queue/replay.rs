@@ -281,7 +281,8 @@ impl Replay<'_> {
                     let ended = ended.as_ref().filter(|ended| ended.token == token).cloned();
                     let aside = matches!(request, Request::Release { aside: true, .. });
                     // What is sent again, or by the store.
-                    let again = Ended { token, expire: TICK * 4, aside };
+                    let again =
+                        Ended { token, expire: TICK * 4, lasts: crate::clock::Moment::FAR, aside };
                     Asked::Release(ended.unwrap_or(again))
                 }
                 Request::Extend { token, expire } => {

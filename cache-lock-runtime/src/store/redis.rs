@@ -46,6 +46,8 @@ use crate::{
 
 /// The pause between two tries of a release that failed.
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
+/// It doubles up to this: a lease may last for a day, and the server be gone for as long.
+const LONGEST_RELEASE_PAUSE: Duration = Duration::from_secs(4);
 
 /// A connection over which nothing was acknowledged for so many attempts is ended by the kernel;
 /// what the other side did acknowledge, it carries out in order or not at all. So nobody needs to
@@ -147,7 +149,7 @@ impl RedisStore {
             let message = "the lock manager's thread has ended";
             return Err(BackendError::new(BackendErrorKind::Unreachable, message));
         };
-        if let Some(link) = links.opened(runtime) {
+        if let Some(link) = links.current(runtime) {
             return Ok(link);
         }
         let opening = links.of_runtime(runtime);
@@ -334,16 +336,20 @@ impl RedisStore {
         }
     }
 
-    /// Releases, and tries again until there is an answer or `until` has passed. For the driver.
-    pub(crate) async fn release_until(&self, key: &LockKey, ended: &Ended, until: Moment) {
-        let mut failed = false;
+    /// Releases, and tries again until there is an answer or the record has run out. For the driver.
+    pub(crate) async fn release_at_last(&self, key: &LockKey, ended: &Ended) {
+        let (mut failed, mut pause) = (false, RELEASE_PAUSE);
         loop {
-            match self.release(key, ended, until).await {
+            // Each try that was sent has the time of an attempt.
+            match self
+                .release(key, ended, ended.lasts.max(Moment::now().after(self.inner.attempt)))
+                .await
+            {
                 Ok(released) => {
                     log::debug!(%key, ?released, "lock released in the background");
                     return;
                 }
-                Err(error) if Moment::now() < until => {
+                Err(error) if Moment::now() < ended.lasts => {
                     if !failed {
                         log::warn!(%key, %error, "lock not released yet; trying again");
                     }
@@ -354,8 +360,19 @@ impl RedisStore {
                     return;
                 }
             }
-            self.inner.driver.sleep_until(Moment::now().after(RELEASE_PAUSE)).await;
+            self.pause(&mut pause, ended.lasts).await;
         }
+    }
+
+    /// Waits before another try of a release, for no longer than until a connection is opened.
+    async fn pause(&self, pause: &mut Duration, until: Moment) {
+        let Inner { driver, links, .. } = &*self.inner;
+        let now = Moment::now();
+        let end = now.after(*pause).min(until);
+        *pause = (*pause * 2).min(LONGEST_RELEASE_PAUSE);
+        // A server that accepts connections and carries out nothing is not asked without a pause.
+        driver.sleep_until(now.after(RELEASE_PAUSE).min(end)).await;
+        driver.within(end, links.opened()).await;
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     Ask, Effects, Place, Scene,
     phase::{Phase, Registered},
 };
-use crate::{owner::OwnerToken, store::Ended};
+use crate::{options::MAX_EXPIRE, owner::OwnerToken, store::Ended};
 
 impl Place {
     /// A grant was pushed.
@@ -18,7 +18,7 @@ impl Place {
             Phase::Holding(hold) if hold.tenure.token == token => {}
             // The release that is on its way hands it on.
             Phase::Releasing(releasing) if releasing.token == token => {}
-            _ => effects.release = Some(Ended::new(token, scene.attempt)),
+            _ => effects.release = Some(unknown(scene, token)),
         }
     }
 
@@ -53,7 +53,7 @@ impl Place {
             // A grant whose push was lost. It will be asked under again, so it must not be released:
             // the release could be carried out after that, and free what is held by then.
             Phase::Registered(registered) if registered.token == token => {}
-            _ => effects.release = Some(Ended::new(token, scene.attempt)),
+            _ => effects.release = Some(unknown(scene, token)),
         }
     }
 
@@ -66,4 +66,10 @@ impl Place {
             _ => {}
         }
     }
+}
+
+/// A token that is over and has the lock all the same. A request that came late may have taken it, so
+/// the length of its lease is not known here.
+fn unknown(scene: &Scene<'_>, token: OwnerToken) -> Ended {
+    Ended::new(token, scene.attempt, scene.now.after(MAX_EXPIRE))
 }

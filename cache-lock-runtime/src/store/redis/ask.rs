@@ -13,7 +13,7 @@ use redis::Value;
 use tokio::runtime::Handle;
 
 use super::{
-    ATTEMPTS_IN_FLIGHT, Inner, RELEASE_PAUSE, RedisStore,
+    ATTEMPTS_IN_FLIGHT, RELEASE_PAUSE, RedisStore,
     call::{Call, read_reply},
     failure::Failure,
     link::Link,
@@ -126,44 +126,48 @@ impl RedisStore {
     ///
     /// Behind it on the same connection a release is sure to find what it took. If that connection
     /// does not answer, another one is asked as well, which helps if the request was carried out
-    /// already. If it is over, what was sent over it may still arrive, so the release is repeated;
-    /// the end of the lease is the floor.
-    fn forget(&self, link: Arc<Link>, key: LockKey, over: Ended, permit: Option<Permit>) {
+    /// already. If it is over, what was sent over it may still arrive, so the release is repeated.
+    /// While no server answers it is tried until the record has run out.
+    fn forget(&self, link: Arc<Link>, key: LockKey, over: Ended, mut permit: Option<Permit>) {
         let store = self.clone();
         self.inner.driver.spawn(async move {
             let attempt = store.inner.attempt;
-            let until =
-                Moment::now().after(over.expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
+            let now = Moment::now();
+            // What is in flight may be carried out by then.
+            let arrived = now.after(over.expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
+            let over = Ended { lasts: over.lasts.max(now).after(attempt), ..over };
             let call = Call::release(&store.inner.scripts, &key, &over);
-            let mut behind = pin!(store.run_over(&link, &call, until));
+            let mut behind = pin!(store.run_over(&link, &call, arrived));
             let soon = Moment::now().after(attempt);
             let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
                 Some(answer) => answer,
                 None => {
-                    store.release_until(&key, &over, until).await;
+                    drop(permit.take());
+                    store.release_at_last(&key, &over).await;
                     behind.await
                 }
             };
             // The server was busy with the request until now.
             drop(permit);
             if answer.is_err() {
-                store.release_stray(&key, &over, until).await;
+                store.release_stray(&key, &over, arrived).await;
             }
             log::debug!(%key, "unanswered request taken back");
         });
     }
 
-    /// Releases what a request takes that may still be on its way, but for no longer than `until`.
-    async fn release_stray(&self, key: &LockKey, over: &Ended, until: Moment) {
-        let Inner { driver, .. } = &*self.inner;
-        let mut pause = RELEASE_PAUSE;
-        while Moment::now() < until {
-            let released = self.release(key, over, until).await;
+    /// Releases what a request takes that may still be on its way, until it has `arrived`. If the server
+    /// does not answer, it is asked until the record has run out.
+    async fn release_stray(&self, key: &LockKey, over: &Ended, arrived: Moment) {
+        let (mut pause, mut answered) = (RELEASE_PAUSE, false);
+        while Moment::now() < if answered { arrived } else { over.lasts } {
+            let released = self.release(key, over, over.lasts).await;
             if matches!(released, Ok(Released::Released)) {
                 return;
             }
-            driver.sleep_until(Moment::now().after(pause).min(until)).await;
-            pause *= 2;
+            answered = released.is_ok();
+            let until = if answered { arrived } else { over.lasts };
+            self.pause(&mut pause, until).await;
         }
     }
 }
@@ -195,15 +199,14 @@ struct Unsent<'a> {
 
 impl Drop for Unsent<'_> {
     fn drop(&mut self) {
-        let Question { key, instead_of, expire, .. } = &self.request.question;
+        let Question { key, instead_of, expire, lasts, .. } = &self.request.question;
         if let Some(token) = instead_of
             && self.request.take_charge()
         {
-            let over = Ended::new(token.clone(), *expire);
-            let (store, key, until) =
-                (self.store.clone(), key.clone(), Moment::now().after(*expire));
+            let over = Ended::new(token.clone(), *expire, *lasts);
+            let (store, key) = (self.store.clone(), key.clone());
             self.store.inner.driver.spawn(async move {
-                store.release_until(&key, &over, until).await;
+                store.release_at_last(&key, &over).await;
             });
         }
     }
@@ -235,13 +238,15 @@ impl Drop for Open {
         if self.settled {
             return;
         }
-        let Question { key, token, instead_of, expire, .. } = &self.request.question;
+        let Question { key, token, instead_of, expire, lasts, .. } = &self.request.question;
         let mut permit = self.permit.take();
         if permit.is_some() && self.sent_at.after(self.store.inner.attempt) <= Moment::now() {
             drop(self.store.overdue(&self.link));
         }
-        for token in [Some(token), instead_of.as_ref()].into_iter().flatten() {
-            let over = Ended::new(token.clone(), *expire);
+        let asked = Some((token, Moment::now().after(*expire)));
+        let passed = instead_of.as_ref().map(|token| (token, *lasts));
+        for (token, lasts) in [asked, passed].into_iter().flatten() {
+            let over = Ended::new(token.clone(), *expire, lasts);
             self.store.forget(Arc::clone(&self.link), key.clone(), over, permit.take());
         }
     }

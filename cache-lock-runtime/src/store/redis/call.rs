@@ -31,7 +31,7 @@ impl<'a> Call<'a> {
 
     /// A question for a lock. `listed`: it waits if the lock is taken.
     pub(super) fn ask(scripts: &'a Scripts, question: &Question, listed: bool) -> Self {
-        let Question { key, token, instead_of, aside, expire, block, wait: _, listed: on_list } =
+        let Question { key, token, instead_of, aside, expire, block, listed: on_list, .. } =
             question;
         let (fence, waiting) = (key.fence_key(), key.waiting_key());
         let (token, lease, block) = (token.to_string(), milliseconds(*expire), block.to_string());
@@ -63,7 +63,7 @@ impl<'a> Call<'a> {
 
     /// The end of a lease or a wait.
     pub(super) fn release(scripts: &'a Scripts, key: &LockKey, ended: &Ended) -> Self {
-        let Ended { token, expire, aside } = ended;
+        let Ended { token, expire, aside, .. } = ended;
         let (waiting, token, claim) =
             (key.waiting_key(), token.to_string(), claim(*expire, *aside));
         Self::new(&scripts.release, &[key.as_str(), &waiting], &[&token, &claim])

@@ -65,11 +65,6 @@ impl Mailbox {
         self.hears_nothing.load(Ordering::Relaxed) || self.owners.is_mute()
     }
 
-    /// A number that is not to be foreseen, for jitter.
-    pub(super) fn random(&self) -> u64 {
-        self.owners.random(u64::MAX)
-    }
-
     /// The server could not be listened to over this connection, and did not refuse it.
     pub(super) fn is_to_be_opened(&self, number: u64) -> bool {
         self.to_be_opened.load(Ordering::Relaxed) == number

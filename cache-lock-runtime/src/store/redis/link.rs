@@ -8,6 +8,8 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     ops::ControlFlow,
+    panic::{self, AssertUnwindSafe},
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -37,6 +39,7 @@ use crate::{
     clock::Moment,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
+    owner::Owners,
     signal::Signal,
 };
 
@@ -127,6 +130,8 @@ impl Link {
 #[derive(Default)]
 struct Slot {
     opened: OnceLock<Result<Arc<Link>, BackendError>>,
+    /// The runtime cannot have a connection: it was built without I/O.
+    without_io: AtomicBool,
     ready: Signal,
     /// Ends the task that opened it and waits for the end of the runtime.
     end: Notify,
@@ -173,6 +178,8 @@ pub(super) struct Links {
     broken: AtomicBool,
     /// A connection was lost, or opened after that.
     replaced: Notify,
+    /// A connection was opened.
+    opened: Notify,
 }
 
 impl Links {
@@ -195,13 +202,14 @@ impl Links {
             resp2,
             fallen_back: AtomicBool::new(false),
             driver,
-            backoff: Backoff::new(mailbox.random()),
+            backoff: Backoff::new(Owners::number()),
             mailbox,
             slots: Mutex::default(),
             attempt,
             apart: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             replaced: Notify::new(),
+            opened: Notify::new(),
         }
     }
 
@@ -234,8 +242,13 @@ impl Links {
         }
     }
 
+    /// Ready when a connection is opened.
+    pub(super) async fn opened(&self) {
+        self.opened.notified().await;
+    }
+
     pub(super) fn len(&self) -> usize {
-        self.slots().len()
+        self.slots().values().filter(|slot| !slot.without_io.load(Ordering::Acquire)).count()
     }
 
     /// The connection of a runtime. Whoever asks first has it opened, by a task of that runtime: a
@@ -247,7 +260,16 @@ impl Links {
         self: &Arc<Self>,
         runtime: &Handle,
     ) -> Result<Arc<Link>, BackendError> {
-        self.slot(runtime).link().await
+        let slot = self.slot(runtime);
+        let opened = slot.link().await;
+        match self.driver.handle() {
+            Some(driver)
+                if slot.without_io.load(Ordering::Acquire) && driver.id() != runtime.id() =>
+            {
+                self.slot(driver).link().await
+            }
+            _ => opened,
+        }
     }
 
     fn slot(self: &Arc<Self>, runtime: &Handle) -> Arc<Slot> {
@@ -265,7 +287,17 @@ impl Links {
         runtime.spawn(async move {
             links.backoff.turn(&links.driver).await;
             let link = loop {
-                match links.open_in_time(id).await {
+                let Some(opened) = unless_it_panics(links.open_in_time(id)).await else {
+                    if links.driver.handle().is_some_and(|driver| driver.id() == id) {
+                        // Its thread has I/O, so that was another panic.
+                        return;
+                    }
+                    entry.slot.without_io.store(true, Ordering::Release);
+                    entry.slot.set(Err(without_io()));
+                    drop(links);
+                    return entry.slot.end.notified().await;
+                };
+                match opened {
                     Ok(link) => break link,
                     Err(error) => {
                         links.broken.store(true, Ordering::Relaxed);
@@ -279,6 +311,7 @@ impl Links {
                 }
             };
             entry.slot.set(Ok(Arc::clone(&link)));
+            links.opened.notify_waiters();
             links.backoff.opened();
             if links.broken.swap(false, Ordering::Relaxed) {
                 links.replaced.notify_one();
@@ -505,11 +538,14 @@ impl Links {
         link.window.close();
     }
 
-    /// The open connection of a runtime, if there is one.
-    pub(super) fn opened(&self, runtime: &Handle) -> Option<Arc<Link>> {
+    /// The open connection that a runtime's requests go over, if there is one.
+    pub(super) fn current(&self, runtime: &Handle) -> Option<Arc<Link>> {
         let slots = self.slots();
-        let opened = slots.get(&runtime.id())?.opened.get()?;
-        opened.as_ref().ok().cloned()
+        let mut slot = slots.get(&runtime.id())?;
+        if slot.without_io.load(Ordering::Acquire) {
+            slot = slots.get(&self.driver.handle()?.id())?;
+        }
+        slot.opened.get()?.as_ref().ok().cloned()
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<Slot>>> {
@@ -562,6 +598,22 @@ async fn listen_later(entry: &Entry, link: &Link, driver: &Driver) -> ControlFlo
 pub(super) fn not_accepted() -> BackendError {
     let message = "the server did not accept a connection in time";
     BackendError::new(BackendErrorKind::Timeout, message)
+}
+
+fn without_io() -> BackendError {
+    let message = "the connection could not be opened on this runtime, which has no I/O";
+    BackendError::new(BackendErrorKind::Unreachable, message)
+}
+
+/// The output of `future`, or `None` if it panics. A runtime without I/O is found by trying: tokio tells
+/// of it by a panic alone, which the hook of the program reports once for such a runtime.
+async fn unless_it_panics<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| {
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+    })
+    .await
 }
 
 /// A runtime's entry among the connections, which goes when this does.

@@ -21,7 +21,7 @@ impl RedisStore {
     /// answers over the driver's. For the driver.
     pub(crate) async fn stalled(&self, runtime: &Handle, patience: Duration) {
         let Inner { links, driver, .. } = &*self.inner;
-        let mut before = links.opened(runtime);
+        let mut before = links.current(runtime);
         let mut answered = count(before.as_ref());
         loop {
             // On a distant server an answer takes as long as that.
@@ -31,13 +31,13 @@ impl RedisStore {
             let stands_still = |now: Option<&Arc<Link>>| {
                 now.map(Arc::as_ptr) == before.as_ref().map(Arc::as_ptr) && count(now) == answered
             };
-            if stands_still(links.opened(runtime).as_ref())
+            if stands_still(links.current(runtime).as_ref())
                 && self.answers_since(start).await
-                && stands_still(links.opened(runtime).as_ref())
+                && stands_still(links.current(runtime).as_ref())
             {
                 return;
             }
-            before = links.opened(runtime);
+            before = links.current(runtime);
             answered = count(before.as_ref());
         }
     }

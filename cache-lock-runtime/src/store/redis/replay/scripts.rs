@@ -70,6 +70,7 @@ fn replay(
                     key: server.key.clone(),
                     token: real(token),
                     instead_of: None,
+                    lasts: Moment::FAR,
                     aside: false,
                     expire: TICK * u32::from(expire),
                     block: many(block),
@@ -83,6 +84,7 @@ fn replay(
                     key: server.key.clone(),
                     token: real(new),
                     instead_of: Some(real(token)),
+                    lasts: Moment::FAR,
                     aside,
                     expire: TICK * u32::from(expire),
                     block: many(block),
@@ -99,7 +101,7 @@ fn replay(
             Request::Release { token, .. } | Request::Forget { token } => {
                 let aside = matches!(served.request, Request::Release { aside: true, .. });
                 let (token, expire) = (real(token), TICK * u32::from(TIMES.expire));
-                Asked::Release(Ended { token, expire, aside })
+                Asked::Release(Ended { token, expire, lasts: Moment::FAR, aside })
             }
         };
         let (value, pushes) = server.serve(&asked)?;
