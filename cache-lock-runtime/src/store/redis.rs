@@ -171,7 +171,7 @@ impl RedisStore {
             let link = self.link(give_up).await?;
             match self.run_over(&link, call, give_up).await {
                 Ok(value) => return Ok(Ran { value, repeated }),
-                Err(Failure::Closed(_)) if !repeated => repeated = true,
+                Err(Failure::Closed(_) | Failure::Unknown(_)) if !repeated => repeated = true,
                 Err(failure) => return Err(failure.into_error()),
             }
         }
@@ -202,7 +202,7 @@ impl RedisStore {
             };
             match answer {
                 Ok(value) => break (sent_at, value),
-                Err(Failure::Closed(_)) if !replaced => replaced = true,
+                Err(Failure::Closed(_) | Failure::Unknown(_)) if !replaced => replaced = true,
                 Err(failure) => return Err(failure.into_error()),
             }
         };
@@ -276,7 +276,7 @@ impl fmt::Debug for RedisStore {
 
 fn unexpected(value: &Value) -> BackendError {
     BackendError::new(
-        BackendErrorKind::Server,
+        BackendErrorKind::Unavailable,
         format!("the server gave an answer that the script does not give: {value:?}"),
     )
 }

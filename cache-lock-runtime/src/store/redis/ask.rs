@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use super::{
     ATTEMPTS_IN_FLIGHT, Inner, RELEASE_PAUSE, RedisStore,
-    call::{Call, read_reply},
+    call::{Call, read_released, read_reply},
     failure::Failure,
     link::Link,
     unexpected,
@@ -32,21 +32,34 @@ impl RedisStore {
         };
         let listed = question.wait && self.inner.links.are_heard();
         let sent_at = Moment::now();
-        let mut open = Open { store: self, link, question: &question, sent_at, answered: false };
+        let mut open = Open {
+            store: self,
+            link,
+            question: &question,
+            sent_at,
+            answered: false,
+            astray: false,
+        };
         let call = Call::ask(&self.inner.scripts, &question, listed);
         let answer = self.send_over(&open.link, &call).await;
         // Of a refused one it is known that it was not carried out.
         open.answered = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
+        open.astray = matches!(answer, Err(Failure::Unknown(_)));
         match answer {
             Ok(value) => {
                 self.note_refusal(&value);
-                read_reply(&value, sent_at)
-                    .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused })
+                let reply = read_reply(&value, sent_at);
+                // What cannot be read tells nothing: the request may have been carried out.
+                open.answered = reply.is_some();
+                open.astray = reply.is_none();
+                reply.ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Unanswered })
             }
             Err(failure) => {
                 let fate = match failure {
                     Failure::Refused(_) => Fate::Refused,
-                    Failure::Overdue(_) => Fate::Unanswered,
+                    Failure::Aborted(_) | Failure::Unknown(_) | Failure::Overdue(_) => {
+                        Fate::Unanswered
+                    }
                     Failure::Closed(_) => Fate::Broken,
                 };
                 Err(Failed { error: failure.into_error(), fate })
@@ -60,7 +73,10 @@ impl RedisStore {
     /// does not answer, another one is asked as well, which helps if the request was carried out
     /// already. If it is over, what was sent over it may still arrive, so the release is repeated;
     /// the end of the lease is the floor.
-    fn forget(&self, link: Arc<Link>, key: LockKey, over: Ended) {
+    ///
+    /// `astray`: what answered in the server's stead keeps no order, so that a release which finds
+    /// nothing may have come too early.
+    fn forget(&self, link: Arc<Link>, key: LockKey, over: Ended, astray: bool) {
         let store = self.clone();
         self.inner.driver.spawn(async move {
             let attempt = store.inner.attempt;
@@ -76,7 +92,8 @@ impl RedisStore {
                     behind.await
                 }
             };
-            if answer.is_err() {
+            let found = answer.map(|value| read_released(&value));
+            if found.is_err() || astray && !matches!(found, Ok(Some(true))) {
                 store.release_stray(&key, &over, until).await;
             }
             tracing::debug!(%key, "unanswered request taken back");
@@ -132,6 +149,8 @@ struct Open<'a> {
     question: &'a Question,
     sent_at: Moment,
     answered: bool,
+    /// Something else answered in the server's stead.
+    astray: bool,
 }
 
 impl Drop for Open<'_> {
@@ -145,7 +164,7 @@ impl Drop for Open<'_> {
         }
         for token in [Some(token), instead_of.as_ref()].into_iter().flatten() {
             let over = Ended::new(token.clone(), *expire);
-            self.store.forget(Arc::clone(&self.link), key.clone(), over);
+            self.store.forget(Arc::clone(&self.link), key.clone(), over, self.astray);
         }
     }
 }

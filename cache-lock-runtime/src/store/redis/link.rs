@@ -357,8 +357,12 @@ pub(super) fn settle(
         Err(Failure::Closed(_)) => true,
         Err(Failure::Overdue(_)) => link.count_overdue(attempt),
         // A primary that became a replica: the name may lead to the new one.
-        Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => true,
-        Ok(_) | Err(Failure::Refused(_)) => {
+        Err(Failure::Refused(error) | Failure::Aborted(error))
+            if error.kind() == BackendErrorKind::ReadOnly =>
+        {
+            true
+        }
+        Ok(_) | Err(Failure::Refused(_) | Failure::Aborted(_) | Failure::Unknown(_)) => {
             link.answered();
             false
         }
