@@ -28,7 +28,7 @@ const RULES: &str = "~room* +evalsha +eval +set +get +pttl +pexpire +del +time \
 
 fn limited(more: &str) -> RedisServer {
     log::record();
-    RedisServer::builder().user("app", "word", &format!("{RULES} {more}")).start()
+    RedisServer::builder().user("app", "word", &format!("resetchannels {RULES} {more}")).start()
 }
 
 fn builder() -> LockManagerBuilder {
@@ -210,8 +210,8 @@ async fn tells(rules: &str) -> [bool; 2] {
 async fn who_cannot_tell_says_so() {
     log::record();
     assert_eq!(tells(RULES).await, [false, false]);
-    assert_eq!(tells(&format!("{RULES} &cl1:* +subscribe")).await, [false, false]);
-    assert_eq!(tells(&format!("{RULES} &cl1:* +publish")).await, [true, true]);
+    assert_eq!(tells(&format!("resetchannels {RULES} &cl1:* +subscribe")).await, [false, false]);
+    assert_eq!(tells(&format!("resetchannels {RULES} &cl1:* +publish")).await, [true, true]);
     // Of the lists it is known when one was looked at.
     assert_eq!(tells(&without_lists()).await, [true, false]);
 }
@@ -300,7 +300,7 @@ async fn a_user_who_may_not_be_listed() {
 fn without_lists() -> String {
     let rules = RULES.replace(" +zcard +zadd +zscore +zrange +zrem", "");
     assert!(!rules.contains("+z"), "{rules}");
-    format!("{rules} &cl1:* +publish +subscribe")
+    format!("resetchannels {rules} &cl1:* +publish +subscribe")
 }
 
 /// A right that is taken away while others wait: no script ends half done, so the lock is free, or
