@@ -135,6 +135,16 @@ async fn a_server_that_speaks_resp2_alone() {
     cycle(&locks).await.expect("it works");
 }
 
+/// Some who host Redis rename it.
+#[tokio::test]
+async fn a_server_without_evalsha() {
+    let server = RedisServer::builder().config("rename-command", "EVALSHA \"\"").start();
+    let locks = LockManager::connect(&server.url()).await.expect("the server runs");
+    cycle(&locks).await.expect("scripts are sent in full");
+    assert!(server.calls("eval") >= 5);
+    assert_eq!(locks.try_acquire(key(), &ONCE).await.expect("it answers").map(drop), Some(()));
+}
+
 #[tokio::test]
 async fn urls_that_are_none() {
     for url in ["", "127.0.0.1:6379", "http://127.0.0.1/", "redis://127.0.0.1/x", "redis://"] {

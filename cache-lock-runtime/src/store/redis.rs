@@ -13,7 +13,15 @@ mod script;
 #[cfg(feature = "tls")]
 mod tls;
 
-use std::{fmt, pin::pin, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use redis::{ErrorKind, ServerErrorKind, Value};
 use tokio::runtime::Handle;
@@ -24,7 +32,7 @@ pub(crate) use self::config::TlsConfig;
 pub use self::tls::TlsConfig;
 use self::{
     call::{Call, read_extended, read_released, tells_of_refusal},
-    failure::Failure,
+    failure::{Failure, is_unknown_command},
     inbox::Mailbox,
     link::{Link, Links, not_accepted, settle},
     script::Scripts,
@@ -56,6 +64,8 @@ struct Inner {
     links: Arc<Links>,
     scripts: Scripts,
     driver: Arc<Driver>,
+    /// The server has no EVALSHA, as where it was renamed: scripts are sent in full.
+    hashless: AtomicBool,
     /// The longest time that one request may take.
     attempt: Duration,
 }
@@ -71,7 +81,13 @@ impl RedisStore {
         let parsed = config::parse(url, tls, attempt)?;
         let (mailbox, inbox) = Mailbox::new(owners);
         let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox));
-        let inner = Inner { links, scripts: Scripts::new(), driver, attempt };
+        let inner = Inner {
+            links,
+            scripts: Scripts::new(),
+            driver,
+            hashless: AtomicBool::new(false),
+            attempt,
+        };
         Ok((Self { inner: Arc::new(inner) }, inbox))
     }
 
@@ -124,11 +140,21 @@ impl RedisStore {
 
     /// Runs a script over a connection, however long that takes.
     async fn send_over(&self, link: &Arc<Link>, call: &Call<'_>) -> Result<Value, Failure> {
-        let answer = match link.send(call.by_hash()).await {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+        let hashless = &self.inner.hashless;
+        let by_hash = match hashless.load(Ordering::Relaxed) {
+            true => None,
+            false => Some(link.send(call.by_hash()).await),
+        };
+        let answer = match by_hash {
+            None => link.send(&call.in_full()).await,
+            Some(Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 link.send(&call.in_full()).await
             }
-            answer => answer,
+            Some(Err(error)) if is_unknown_command(&error) => {
+                hashless.store(true, Ordering::Relaxed);
+                link.send(&call.in_full()).await
+            }
+            Some(answer) => answer,
         };
         let result = answer.map_err(Failure::from);
         settle(&self.inner.links, link, &result, self.inner.attempt);

@@ -94,6 +94,14 @@ const FIRST_WITHOUT_CODE: [&str; 9] = [
     "acl failure in script",
 ];
 
+/// The server has no command of this name.
+pub(super) fn is_unknown_command(error: &RedisError) -> bool {
+    error.code() == Some("ERR")
+        && error
+            .detail()
+            .is_some_and(|said| said.to_ascii_lowercase().starts_with("unknown command"))
+}
+
 /// A command that the script calls, and does not look after, ended it: it has undone nothing.
 fn is_aborted(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
