@@ -336,3 +336,36 @@ async fn a_restart_without_data() {
 async fn a_flush_of_all_data() {
     data_is_lost(|server| drop(server.cli(&["FLUSHALL"]))).await;
 }
+
+/// MISCONF: the last save has failed. It passes, so an acquisition waits for its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiters_outlive_a_failed_save() {
+    let server = RedisServer::builder().config("save", "3600 1").start();
+    let dir = server.cli(&["CONFIG", "GET", "dir"]);
+    let dir = dir.split_whitespace().last().expect("it has one").trim_matches('"');
+    let in_the_way = std::path::Path::new(dir).join("dump.rdb");
+    let status = |status: &str| {
+        server.cli(&["INFO", "persistence"]).contains(&format!("rdb_last_bgsave_status:{status}"))
+    };
+    let locks = LockManager::connect(&server.url()).await.expect("the server runs");
+    std::fs::create_dir(&in_the_way).expect("there is no dump");
+    server.cli(&["BGSAVE"]);
+    wait_until("the save has failed", || status("err"));
+    let once = LockOptions::new().timeout(Duration::ZERO);
+    let error = locks.acquire("room", &once).await.expect_err("the server takes no writes");
+    assert!(error.is_retryable() && error.to_string().contains("takes no writes"), "{error}");
+    let waiting = tokio::spawn({
+        let locks = locks.clone();
+        let options = LockOptions::new().timeout(Duration::from_secs(60));
+        async move { locks.acquire("room", &options).await }
+    });
+    let asked = server.calls("evalsha");
+    wait_until("it asks again", || {
+        assert!(!waiting.is_finished(), "it does not wait");
+        server.calls("evalsha") > asked + 2
+    });
+    std::fs::remove_dir(&in_the_way).expect("it is empty");
+    server.cli(&["BGSAVE"]);
+    let guard = waiting.await.expect("no panic").expect("the save has succeeded");
+    guard.release().await.expect("the server answers");
+}

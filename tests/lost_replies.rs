@@ -243,3 +243,29 @@ fn a_request_that_outlives_its_runtime_is_taken_back() {
     wait_until("the request arrives", || monitor.calls(server).iter().any(Call::is_acquire));
     runtime().block_on(network.assert_clean());
 }
+
+/// A proxy that gives up on a slow server says so in words of its own, and the server carries the
+/// request out all the same. So does one whose answer is none of the script's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_leaves_the_outcome_open_is_taken_back_and_asked_again() {
+    for answer in ["-ERR Connection timed out\r\n", "-upstream failure\r\n", "+what\r\n"] {
+        let network = Network::new(Duration::from_secs(1)).await;
+        let Network { server, proxy, monitor, locks, .. } = &network;
+        proxy.set(Direction::Replies, Fault::Answer(answer));
+        let acquire = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.acquire("room", &OPTIONS).await }
+        });
+        wait_until("it is asked", || {
+            assert!(!acquire.is_finished(), "{answer:?} ends the wait");
+            monitor.calls(server).iter().any(Call::is_acquire)
+        });
+        // The answer is on its way back.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!acquire.is_finished(), "{answer:?} ends the wait");
+        proxy.pass();
+        let guard = acquire.await.expect("no panic").expect(answer);
+        assert_eq!(guard.release().await.ok(), Some(Released::Released), "{answer:?}");
+        network.assert_clean().await;
+    }
+}

@@ -28,7 +28,7 @@ const RULES: &str = "~room* +evalsha +eval +set +get +pttl +pexpire +del +time \
 
 fn limited(more: &str) -> RedisServer {
     log::record();
-    RedisServer::builder().user("app", "word", &format!("{RULES} {more}")).start()
+    RedisServer::builder().user("app", "word", &format!("resetchannels {RULES} {more}")).start()
 }
 
 fn builder() -> LockManagerBuilder {
@@ -216,8 +216,8 @@ async fn tells(rules: &str) -> [bool; 2] {
 async fn who_cannot_tell_says_so() {
     log::record();
     assert_eq!(tells(RULES).await, [false, false]);
-    assert_eq!(tells(&format!("{RULES} &cl1:* +subscribe")).await, [false, false]);
-    assert_eq!(tells(&format!("{RULES} &cl1:* +publish")).await, [true, true]);
+    assert_eq!(tells(&format!("resetchannels {RULES} &cl1:* +subscribe")).await, [false, false]);
+    assert_eq!(tells(&format!("resetchannels {RULES} &cl1:* +publish")).await, [true, true]);
     // Of the lists it is known when one was looked at.
     assert_eq!(tells(&without_lists()).await, [true, false]);
 }
@@ -306,5 +306,39 @@ async fn a_user_who_may_not_be_listed() {
 fn without_lists() -> String {
     let rules = RULES.replace(" +zcard +zadd +zscore +zrange +zrem", "");
     assert!(!rules.contains("+z"), "{rules}");
-    format!("{rules} &cl1:* +publish +subscribe")
+    format!("resetchannels {rules} &cl1:* +publish +subscribe")
+}
+
+/// A right that is taken away while others wait: no script ends half done, so the lock is free, or
+/// has gone on, and not kept for its lease. (A release that may not look at the lock does nothing.)
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_script_ends_half_done() {
+    for taken in [
+        "-set", "-pttl", "-pexpire", "-del", "-time", "-publish", "-zadd", "-zscore", "-zrange",
+        "-zrem", "-zcard",
+    ] {
+        let server = limited("&cl1:* +subscribe +publish");
+        let (limited, other) =
+            (manager(&server.url_of_user("app")).await, manager(&server.url()).await);
+        for (holder, waiter) in [(&limited, &other), (&other, &limited)] {
+            server.cli(&["ACL", "SETUSER", "app", &taken.replace('-', "+")]);
+            let guard = holder.acquire("room", &LONG).await.expect("it is free");
+            let caller = tokio::spawn({
+                let waiter = waiter.clone();
+                async move {
+                    let guard = waiter.acquire("room", &LONG).await?;
+                    guard.release().await
+                }
+            });
+            wait_until_listed(&server, 1);
+            server.cli(&["ACL", "SETUSER", "app", taken]);
+            let released = guard.release().await;
+            let served = guarded(caller).await.expect("no panic");
+            if std::ptr::eq(waiter, &other) {
+                served.unwrap_or_else(|error| panic!("{taken}: {error}, {released:?}"));
+            }
+            wait_until(taken, || server.cli(&["EXISTS", "room"]) == "0");
+            wait_until(taken, || listed(&server).is_empty());
+        }
+    }
 }

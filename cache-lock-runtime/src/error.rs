@@ -336,7 +336,9 @@ pub enum BackendErrorKind {
     /// The server is a replica, or has become one in a failover.
     ReadOnly,
     /// The server is there, and cannot take writes for now: it misses its replicas, or is busy with
-    /// a script that runs for too long, or its cluster is down.
+    /// a script that runs for too long, or could not save its data, or takes no more connections, or
+    /// its cluster is down. Also if an answer leaves open whether the request was carried out, as that
+    /// of a proxy whose server is slow: then the request is taken back.
     Unavailable,
     /// The server has reached its `maxmemory` and may not evict.
     OutOfMemory,

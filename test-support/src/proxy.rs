@@ -32,6 +32,9 @@ pub enum Fault {
     Hold,
     /// Forwards each piece this much later.
     Delay(Duration),
+    /// Drops each piece, and sends this text in its stead, as a proxy does that gives up on a slow
+    /// server.
+    Answer(&'static str),
 }
 
 /// A TCP proxy before a server on 127.0.0.1, with faults that a test switches on and off.

@@ -4,7 +4,7 @@
 -- that somebody is known to hold it.
 --
 -- Returns {1, lowest number, highest number, others that wait} if the lock is the asker's, with -1 if
--- the user may not look who waits; and {0, remaining milliseconds, 1 if the holder is a manager that
+-- the user may not look who waits, or leave the list; and {0, remaining milliseconds, 1 if the holder is a manager that
 -- hands the lock on, 1 if the asker is on the waiting list} if it is somebody else's; -1 milliseconds
 -- say that the record has no expiry. A failure of any kind, a record that is not ours among them,
 -- leaves nothing behind and is returned as an error.
@@ -41,14 +41,15 @@ local function ask(lock, fence, list, token, expire, block, waits, listed, taken
   end
   local low, high = reserve(fence, block)
   if type(low) == 'table' then
-    redis.call('DEL', lock)
+    drop(lock)
     return low
   end
   local others = redis.pcall('ZCARD', list)
   if type(others) == 'table' then
     others = others.err:find('WRONGTYPE', 1, true) and 0 or -1
   elseif others > 0 and listed then
-    others = others - redis.call('ZREM', list, token)
+    local left = redis.pcall('ZREM', list, token)
+    others = type(left) == 'table' and -1 or others - left
   end
   return {1, low, high, others}
 end

@@ -10,7 +10,7 @@ if ARGV[3] == '1' and not ARGV[5] then
     end
     local number = reserve(KEYS[2], '1')
     if type(number) == 'table' then
-      redis.call('DEL', KEYS[1])
+      drop(KEYS[1])
     end
     return number
   end

@@ -8,7 +8,8 @@
 -- A claim of 0 leaves the lock free for a moment, for those that are on no list: other libraries, and
 -- managers that cannot be told. The first on the list is told, keeps its place, and asks after that.
 --
--- Returns 1 if the lock was granted, 0 if not, and 2 if the user may not look who waits, or tell them.
+-- Returns 1 if the lock was granted, 0 if not, and 2 if the user may not look who waits, take
+-- them off, or tell them. An error if the user may not delete: the lock is free all the same.
 --
 -- The first command that writes is one that a server out of memory does not refuse.
 local function grant(lock, list, claim)
@@ -24,13 +25,20 @@ local function grant(lock, list, claim)
     if leaves and heard > 0 then
       break
     end
-    redis.call('ZREM', list, token)
+    local left = redis.pcall('ZREM', list, token)
+    if type(left) == 'table' then
+      first = left
+      break
+    end
     if heard > 0 and not redis.pcall('SET', lock, token, 'PX', claim).err then
       return 1
     end
-    first = redis.call('ZRANGE', list, 0, 0)
+    first = redis.pcall('ZRANGE', list, 0, 0)
   end
-  redis.call('DEL', lock)
+  local denied = drop(lock)
+  if denied then
+    return denied
+  end
   return first.err and not first.err:find('WRONGTYPE', 1, true) and 2 or 0
 end
 

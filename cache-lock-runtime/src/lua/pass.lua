@@ -16,11 +16,14 @@ if holder == ARGV[5] then
   if waiting == 0 or type(waiting) == 'table' then
     local kept = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
     if kept.err then
-      redis.call('DEL', KEYS[1])
+      drop(KEYS[1])
       return kept
     end
   else
     local granted = grant(KEYS[1], KEYS[3], ARGV[6])
+    if type(granted) == 'table' then
+      return granted
+    end
     local listed = 0
     if ARGV[4] == '1' then
       listed = wait(KEYS[3], ARGV[1], false)

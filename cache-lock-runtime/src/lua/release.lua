@@ -16,7 +16,8 @@ if type(holder) == 'table' and not holder.err:find('WRONGTYPE', 1, true) then
   return holder
 end
 if holder == ARGV[1] then
-  return math.max(1, grant(KEYS[1], KEYS[2], ARGV[2]))
+  local granted = grant(KEYS[1], KEYS[2], ARGV[2])
+  return type(granted) == 'table' and granted or math.max(1, granted)
 end
 redis.pcall('ZREM', KEYS[2], ARGV[1])
 -- The owner may have been told that the lock is left free, and is its turn soon.

@@ -15,7 +15,11 @@ local function wait(list, token, listed)
       return 0
     end
   end
-  redis.call('PEXPIRE', list, 5000)
+  -- Without an end, the list would keep those who have died.
+  if type(redis.pcall('PEXPIRE', list, 5000)) == 'table' then
+    redis.pcall('ZREM', list, token)
+    return 0
+  end
   return 1
 end
 

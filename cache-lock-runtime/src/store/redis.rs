@@ -17,7 +17,15 @@ mod stall;
 mod tls;
 mod window;
 
-use std::{fmt, pin::pin, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use redis::{ErrorKind, ServerErrorKind, Value};
 use tokio::runtime::Handle;
@@ -28,7 +36,7 @@ pub(crate) use self::config::TlsConfig;
 pub use self::tls::TlsConfig;
 use self::{
     call::{Call, read_extended, read_released, tells_of_refusal},
-    failure::Failure,
+    failure::{Failure, is_unknown_command},
     inbox::Mailbox,
     link::{Link, Links, settle},
     script::Scripts,
@@ -64,6 +72,8 @@ struct Inner {
     links: Arc<Links>,
     scripts: Scripts,
     driver: Arc<Driver>,
+    /// The server has no EVALSHA, as where it was renamed: scripts are sent in full.
+    hashless: AtomicBool,
     /// The longest time that one request may take.
     attempt: Duration,
     probe: stall::Probe,
@@ -80,8 +90,14 @@ impl RedisStore {
         let parsed = config::parse(url, tls, attempt)?;
         let (mailbox, inbox) = Mailbox::new(owners);
         let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox, attempt));
-        let (scripts, probe) = (Scripts::new(), stall::Probe::default());
-        let inner = Inner { links, scripts, driver, attempt, probe };
+        let inner = Inner {
+            links,
+            scripts: Scripts::new(),
+            driver,
+            hashless: AtomicBool::new(false),
+            attempt,
+            probe: stall::Probe::default(),
+        };
         Ok((Self { inner: Arc::new(inner) }, inbox))
     }
 
@@ -112,7 +128,8 @@ impl RedisStore {
         let said = match &error {
             // Of other keys than these nothing is said.
             Failure::Refused(error) if error.kind() != BackendErrorKind::Server => return Ok(()),
-            Failure::Refused(error) => error.to_string(),
+            Failure::Aborted(_) => return Ok(()),
+            Failure::Refused(error) | Failure::Unknown(error) => error.to_string(),
             Failure::Closed(_) | Failure::Overdue(_) => "the connection was closed".to_owned(),
         };
         settle(&self.inner.links, &link, &Err(error), self.inner.attempt);
@@ -163,11 +180,21 @@ impl RedisStore {
 
     /// Runs a script over a connection, however long that takes.
     async fn send_over(&self, link: &Arc<Link>, call: &Call<'_>) -> Result<Value, Failure> {
-        let answer = match link.send(call.by_hash()).await {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+        let hashless = &self.inner.hashless;
+        let by_hash = match hashless.load(Ordering::Relaxed) {
+            true => None,
+            false => Some(link.send(call.by_hash()).await),
+        };
+        let answer = match by_hash {
+            None => link.send(&call.in_full()).await,
+            Some(Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 link.send(&call.in_full()).await
             }
-            answer => answer,
+            Some(Err(error)) if is_unknown_command(&error) => {
+                hashless.store(true, Ordering::Relaxed);
+                link.send(&call.in_full()).await
+            }
+            Some(answer) => answer,
         };
         let result = answer.map_err(Failure::from);
         settle(&self.inner.links, link, &result, self.inner.attempt);
@@ -222,7 +249,7 @@ impl RedisStore {
             let (store, over, send) = (self.clone(), Arc::clone(&link), send.clone());
             let in_time = |permit| async move {
                 let answer = store.in_time(&over, send(store.clone(), Arc::clone(&over))).await;
-                if let Ok(_) | Err(Failure::Refused(_)) = answer {
+                if is_answer(&answer) {
                     Permit::answered(permit);
                 }
                 answer
@@ -245,7 +272,7 @@ impl RedisStore {
             };
             match answer.unwrap_or_else(|| Err(self.overdue(&link))) {
                 Ok(value) => return Ok(Ran { value, repeated }),
-                Err(Failure::Closed(_)) if !repeated => repeated = true,
+                Err(Failure::Closed(_) | Failure::Unknown(_)) if !repeated => repeated = true,
                 Err(failure) => to_replica = Some(failure.of_replica(give_up)?),
             }
         }
@@ -304,7 +331,7 @@ impl RedisStore {
             };
             match answer {
                 Ok(value) => break (sent_at, value),
-                Err(Failure::Closed(_)) if !replaced => replaced = true,
+                Err(Failure::Closed(_) | Failure::Unknown(_)) if !replaced => replaced = true,
                 Err(failure) => to_replica = Some(failure.of_replica(overdue)?),
             }
         };
@@ -381,11 +408,17 @@ impl Failure {
     fn of_replica(self, give_up: Moment) -> Result<BackendError, BackendError> {
         let of_replica = matches!(
             &self,
-            Self::Refused(error) if error.kind() == BackendErrorKind::ReadOnly
+            Self::Refused(error) | Self::Aborted(error)
+                if error.kind() == BackendErrorKind::ReadOnly
         );
         let error = self.into_error();
         if of_replica && Moment::now() < give_up { Ok(error) } else { Err(error) }
     }
+}
+
+/// Whether something has answered, be it the server or not.
+fn is_answer(answer: &Result<Value, Failure>) -> bool {
+    !matches!(answer, Err(Failure::Closed(_) | Failure::Overdue(_)))
 }
 
 /// The answer to a script.
@@ -409,7 +442,7 @@ impl fmt::Debug for RedisStore {
 
 fn unexpected(value: &Value) -> BackendError {
     BackendError::new(
-        BackendErrorKind::Server,
+        BackendErrorKind::Unavailable,
         format!("the server gave an answer that the script does not give: {value:?}"),
     )
 }

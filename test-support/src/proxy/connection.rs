@@ -63,7 +63,12 @@ impl Shared {
             if direction == Direction::Requests {
                 self.commands.fetch_add(counter.count(&buffer[..read]), Ordering::SeqCst);
             }
-            if to.write_all(&buffer[..read]).is_err() {
+            let fault = *self.faults().of(direction);
+            let piece = match fault {
+                Fault::Answer(text) => text.as_bytes(),
+                _ => &buffer[..read],
+            };
+            if to.write_all(piece).is_err() {
                 break;
             }
         }
@@ -80,7 +85,7 @@ impl Shared {
                 return false;
             }
             match *faults.of(direction) {
-                Fault::Pass => return true,
+                Fault::Pass | Fault::Answer(_) => return true,
                 Fault::Swallow => return false,
                 Fault::Delay(delay) => {
                     drop(faults);

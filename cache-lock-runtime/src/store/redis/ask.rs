@@ -14,8 +14,9 @@ use tokio::runtime::Handle;
 
 use super::{
     ATTEMPTS_IN_FLIGHT, RELEASE_PAUSE, RedisStore,
-    call::{Call, read_reply},
+    call::{Call, read_released, read_reply},
     failure::Failure,
+    is_answer,
     link::Link,
     unexpected,
     window::{Entered, Lane, Permit},
@@ -83,7 +84,8 @@ impl RedisStore {
         let sent_at = Moment::now();
         let give_up = sent_at.after(self.attempt_of(&request));
         let permit = Some(permit);
-        let mut open = Open { store: self, link, request, sent_at, permit, settled: false };
+        let (settled, astray) = (false, false);
+        let mut open = Open { store: self, link, request, sent_at, permit, settled, astray };
         let Open { store, link, request, .. } = &open;
         let question = &request.question;
         let call = Call::ask(&store.inner.scripts, question, question.wait && heard);
@@ -92,13 +94,14 @@ impl RedisStore {
             Some(answer) => answer,
             None => Err(store.overdue(link)),
         };
-        if let Ok(_) | Err(Failure::Refused(_)) = answer
+        if is_answer(&answer)
             && let Some(permit) = open.permit.take()
         {
             permit.answered();
         }
         // Of a refused one it is known that it was not carried out.
         open.settled = matches!(answer, Err(Failure::Refused(_)));
+        open.astray = matches!(answer, Err(Failure::Unknown(_)));
         Answered { open, answer }
     }
 
@@ -106,15 +109,19 @@ impl RedisStore {
         let Answered { mut open, answer } = answered;
         match answer {
             Ok(value) => {
-                open.settled = true;
                 self.note_refusal(&value);
-                read_reply(&value, open.sent_at)
-                    .ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Refused })
+                let reply = read_reply(&value, open.sent_at);
+                // What cannot be read tells nothing: the request may have been carried out.
+                open.settled = reply.is_some();
+                open.astray = reply.is_none();
+                reply.ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Unanswered })
             }
             Err(failure) => {
                 let fate = match failure {
                     Failure::Refused(_) => Fate::Refused,
-                    Failure::Overdue(_) => Fate::Unanswered,
+                    Failure::Aborted(_) | Failure::Unknown(_) | Failure::Overdue(_) => {
+                        Fate::Unanswered
+                    }
                     Failure::Closed(_) => Fate::Broken,
                 };
                 Err(Failed { error: failure.into_error(), fate })
@@ -128,7 +135,17 @@ impl RedisStore {
     /// does not answer, another one is asked as well, which helps if the request was carried out
     /// already. If it is over, what was sent over it may still arrive, so the release is repeated.
     /// While no server answers it is tried until the record has run out.
-    fn forget(&self, link: Arc<Link>, key: LockKey, over: Ended, mut permit: Option<Permit>) {
+    ///
+    /// `astray`: what answered in the server's stead keeps no order, so that a release which finds
+    /// nothing may have come too early.
+    fn forget(
+        &self,
+        link: Arc<Link>,
+        key: LockKey,
+        over: Ended,
+        mut permit: Option<Permit>,
+        astray: bool,
+    ) {
         let store = self.clone();
         self.inner.driver.spawn(async move {
             let attempt = store.inner.attempt;
@@ -149,7 +166,8 @@ impl RedisStore {
             };
             // The server was busy with the request until now.
             drop(permit);
-            if answer.is_err() {
+            let found = answer.map(|value| read_released(&value));
+            if found.is_err() || astray && !matches!(found, Ok(Some(true))) {
                 store.release_stray(&key, &over, arrived).await;
             }
             log::debug!(%key, "unanswered request taken back");
@@ -225,6 +243,8 @@ struct Open {
     permit: Option<Permit>,
     /// The asker has seen the answer, or the request was not carried out.
     settled: bool,
+    /// Something else answered in the server's stead.
+    astray: bool,
 }
 
 /// An answer that is still to be seen by the asker.
@@ -246,8 +266,8 @@ impl Drop for Open {
         let asked = Some((token, Moment::now().after(*expire)));
         let passed = instead_of.as_ref().map(|token| (token, *lasts));
         for (token, lasts) in [asked, passed].into_iter().flatten() {
-            let over = Ended::new(token.clone(), *expire, lasts);
-            self.store.forget(Arc::clone(&self.link), key.clone(), over, permit.take());
+            let (over, key) = (Ended::new(token.clone(), *expire, lasts), key.clone());
+            self.store.forget(Arc::clone(&self.link), key, over, permit.take(), self.astray);
         }
     }
 }

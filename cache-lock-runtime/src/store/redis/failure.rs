@@ -1,6 +1,6 @@
 //! What a failed call says about the server, and about the fate of the request.
 
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError};
 
 use crate::error::{BackendError, BackendErrorKind};
 
@@ -9,6 +9,11 @@ use crate::error::{BackendError, BackendErrorKind};
 pub(super) enum Failure {
     /// The server answered: it was not.
     Refused(BackendError),
+    /// The server answered: its script was aborted, and may have taken steps that it has not undone.
+    Aborted(BackendError),
+    /// An answer leaves it open: that of a proxy whose server is slow. It may be carried out at any
+    /// later time.
+    Unknown(BackendError),
     /// The connection is over: it may have been.
     Closed(BackendError),
     /// There is no answer yet: everything is open.
@@ -18,7 +23,11 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn into_error(self) -> BackendError {
         match self {
-            Self::Refused(error) | Self::Closed(error) | Self::Overdue(error) => error,
+            Self::Refused(error)
+            | Self::Aborted(error)
+            | Self::Unknown(error)
+            | Self::Closed(error)
+            | Self::Overdue(error) => error,
         }
     }
 
@@ -29,11 +38,109 @@ impl Failure {
 
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
-        let closed = error.is_io_error() || error.is_unrecoverable_error();
-        let error = describe(error);
+        if error.kind() == ErrorKind::Parse {
+            // The server has spoken the protocol before, when the connection was set up.
+            let message = format!("the server's answer cannot be read: {error}");
+            let error = BackendError::new(BackendErrorKind::Unavailable, message);
+            return Self::Closed(error);
+        }
         // The setup of a connection fails with what the server said to it, and closes it too.
-        if closed { Self::Closed(error) } else { Self::Refused(error) }
+        if error.is_io_error() || error.is_unrecoverable_error() {
+            return Self::Closed(describe(error));
+        }
+        let (code, detail) = said(&error);
+        if !comes_first(&code, &detail) {
+            let message =
+                format!("the answer leaves open whether the request was carried out: {error}");
+            let error =
+                BackendError::new(BackendErrorKind::Unavailable, message).with_source(error);
+            return Self::Unknown(error);
+        }
+        let aborted = is_aborted(&error);
+        let error = describe(error);
+        if aborted { Self::Aborted(error) } else { Self::Refused(error) }
     }
+}
+
+/// The error comes before the request is carried out, or from a script of ours that has undone its
+/// steps. All other errors leave that open: a proxy says what it likes when its server is slow.
+fn comes_first(code: &str, detail: &str) -> bool {
+    match code {
+        // The server looks at the connection, the user and its own state before it runs a command.
+        "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED" | "LOADING" | "READONLY" | "OOM"
+        | "MISCONF" | "BUSY" | "NOREPLICAS" | "MASTERDOWN" | "NOSCRIPT" | "NOPROTO" => true,
+        // So does a cluster with the slot.
+        "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK" | "CROSSSLOT" => true,
+        // Our scripts return it after they have undone their steps; a plain command changes nothing.
+        "WRONGTYPE" => true,
+        "ERR" => {
+            let detail = detail.to_ascii_lowercase();
+            FIRST_WITHOUT_CODE.iter().any(|first| detail.starts_with(first))
+        }
+        _ => false,
+    }
+}
+
+/// How errors begin that come before the request is carried out, and have no code of their own.
+const FIRST_WITHOUT_CODE: [&str; 9] = [
+    "unknown command",
+    "unknown subcommand",
+    "unsupported command",
+    "wrong number of arguments",
+    "max number of clients reached",
+    "unknown redis command called from",
+    "this redis command is not allowed from script",
+    "the user executing the script can't",
+    "acl failure in script",
+];
+
+/// The server has no command of this name.
+pub(super) fn is_unknown_command(error: &RedisError) -> bool {
+    error.code() == Some("ERR")
+        && error
+            .detail()
+            .is_some_and(|said| said.to_ascii_lowercase().starts_with("unknown command"))
+}
+
+/// A command that the script calls, and does not look after, ended it: it has undone nothing.
+fn is_aborted(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default();
+    detail.starts_with(RAISED_BEFORE_7) || detail.contains(" on @user_script:")
+}
+
+const RAISED_BEFORE_7: &str = "Error running script (call to ";
+
+/// The code and the words of an error. Before version 7, the server puts the place in the script
+/// before an error that comes before the script's command is run: `@user_script: 50: -READONLY ..`,
+/// and `ERR Error running script (call to f_..): @user_script:50: ..` if the script is aborted by it.
+fn said(error: &RedisError) -> (String, String) {
+    let code = error.code().unwrap_or_default();
+    let detail = error.detail().unwrap_or_default();
+    let is_raised = detail.starts_with(RAISED_BEFORE_7);
+    if !is_raised && !code.starts_with(PLACE) {
+        return (code.to_owned(), detail.to_owned());
+    }
+    let text = if is_raised { detail.to_owned() } else { format!("{code} {detail}") };
+    let inner = strip_places(&text);
+    match inner.split_once(' ') {
+        Some((code, detail)) if is_code(code) => (code.to_owned(), detail.to_owned()),
+        _ if is_code(inner) => (inner.to_owned(), String::new()),
+        _ => ("ERR".to_owned(), inner.to_owned()),
+    }
+}
+
+const PLACE: &str = "@user_script:";
+
+/// What follows the last place in a script.
+fn strip_places(text: &str) -> &str {
+    let inner = text.rsplit_once(PLACE).map_or(text, |(_, rest)| rest).trim_start();
+    let rest = inner.trim_start_matches(|c: char| c.is_ascii_digit());
+    let inner = rest.strip_prefix(": ").unwrap_or(inner);
+    inner.strip_prefix('-').unwrap_or(inner)
+}
+
+fn is_code(word: &str) -> bool {
+    word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 /// The error of ours for one of the driver's.
@@ -47,20 +154,18 @@ pub(super) fn describe(error: RedisError) -> BackendError {
         let message = format!("no TLS connection to the server can be made: {refusal}");
         return BackendError::new(Configuration, message).with_source(error);
     }
-    let code = error.code().unwrap_or_default();
-    let detail = error.detail().unwrap_or_default().to_owned();
+    let (code, detail) = said(&error);
     let said = |what: &str| {
         if detail.is_empty() { what.to_owned() } else { format!("{what} ({detail})") }
     };
-    let (kind, message) = match (error.kind(), code) {
-        (ErrorKind::Server(ServerErrorKind::BusyLoading), _) => {
-            (Loading, "the server is loading its data".to_owned())
-        }
-        (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => {
-            (ReadOnly, "the server is a replica and takes no writes".to_owned())
-        }
-        (_, "NOREPLICAS" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN") => {
+    let (kind, message) = match (error.kind(), &*code) {
+        (_, "LOADING") => (Loading, "the server is loading its data".to_owned()),
+        (_, "READONLY") => (ReadOnly, "the server is a replica and takes no writes".to_owned()),
+        (_, "NOREPLICAS" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" | "MISCONF") => {
             (Unavailable, said("the server takes no writes for now"))
+        }
+        _ if detail.starts_with("max number of clients reached") => {
+            (Unavailable, "the server takes no more connections for now".to_owned())
         }
         (_, "OOM") => (OutOfMemory, said("the server is out of memory")),
         (_, "WRONGTYPE") => (
@@ -69,8 +174,9 @@ pub(super) fn describe(error: RedisError) -> BackendError {
              something else uses the same name"
                 .to_owned(),
         ),
-        (ErrorKind::Server(ServerErrorKind::NoPerm) | ErrorKind::AuthenticationFailed, _)
-        | (_, "WRONGPASS" | "NOPERM") => (Denied, said("the server does not allow it")),
+        (ErrorKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOPERM") => {
+            (Denied, said("the server does not allow it"))
+        }
         (_, "NOAUTH") => (Denied, "the server asks for a password".to_owned()),
         // What a script may not do has no code of its own, and other words from version 7.2 on.
         _ if detail.starts_with("The user executing the script can't")
@@ -82,10 +188,110 @@ pub(super) fn describe(error: RedisError) -> BackendError {
         (ErrorKind::Parse, _) => {
             (Configuration, "what answers there is no Redis server".to_owned())
         }
+        // The name is not in the DNS for now, or its answer is empty.
+        (ErrorKind::InvalidClientConfig, _) if error.to_string().contains("No address found") => {
+            (Unreachable, "the server's name leads to no address".to_owned())
+        }
         (ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported, _) => {
             (Configuration, error.to_string())
         }
         _ => (Server, error.to_string()),
     };
     BackendError::new(kind, message).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(said: &str) -> Failure {
+        let answer = redis::parse_redis_value(format!("-{said}\r\n").as_bytes());
+        let error = answer.and_then(redis::Value::extract_error).expect_err("it is an error");
+        Failure::from(error)
+    }
+
+    /// The kind of what comes before the request is carried out.
+    fn refused(said: &str) -> BackendErrorKind {
+        match failure(said) {
+            Failure::Refused(error) => error.kind(),
+            other => panic!("{said}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_what_comes_before_execution_is_refused() {
+        use BackendErrorKind::{
+            Denied, ForeignRecord, Loading, OutOfMemory, ReadOnly, Server, Unavailable,
+        };
+        for (said, kind) in [
+            ("NOAUTH Authentication required.", Denied),
+            ("NOPERM this user has no permissions to run the 'evalsha' command", Denied),
+            ("LOADING Redis is loading the dataset in memory", Loading),
+            ("READONLY You can't write against a read only replica.", ReadOnly),
+            ("OOM command not allowed when used memory > 'maxmemory'.", OutOfMemory),
+            ("MISCONF Redis is configured to save RDB snapshots", Unavailable),
+            ("BUSY Redis is busy running a script.", Unavailable),
+            ("NOREPLICAS Not enough good replicas to write.", Unavailable),
+            ("MASTERDOWN Link with MASTER is down", Unavailable),
+            ("CLUSTERDOWN The cluster is down", Unavailable),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Unavailable),
+            ("ERR max number of clients reached", Unavailable),
+            ("WRONGTYPE the fence is not a number below 2^53", ForeignRecord),
+            ("ERR unknown command 'EVALSHA', with args beginning with: ", Server),
+            ("ERR wrong number of arguments for 'evalsha' command", Server),
+            ("ERR ACL failure in script: User app has no permissions", Denied),
+        ] {
+            assert_eq!(refused(said), kind, "{said}");
+        }
+        for said in [
+            "ERR Connection timed out",
+            "ERR upstream failure",
+            "upstream failure",
+            "no upstream host",
+            "ERR",
+        ] {
+            let failure = failure(said);
+            assert!(matches!(failure, Failure::Unknown(_)), "{said}: {failure:?}");
+            assert!(failure.into_error().is_transient(), "{said}");
+        }
+    }
+
+    #[test]
+    fn garbage_after_the_setup_ends_the_connection_and_passes() {
+        let error = redis::parse_redis_value(b"?\r\n").expect_err("it is garbage");
+        let failure = Failure::from(error);
+        assert!(matches!(failure, Failure::Closed(_)), "{failure:?}");
+        assert!(failure.into_error().is_transient());
+    }
+
+    /// Redis 6.2.
+    #[test]
+    fn the_place_in_a_script_is_left_out() {
+        use BackendErrorKind::{Denied, OutOfMemory, ReadOnly};
+        let denied = "The user executing the script can't run this command or subcommand";
+        for (said, kind) in [
+            ("-READONLY You can't write against a read only replica.", ReadOnly),
+            ("-OOM command not allowed when used memory > 'maxmemory'.", OutOfMemory),
+            (denied, Denied),
+        ] {
+            for place in ["@user_script: 50: ", "@user_script:50: ", "@user_script: "] {
+                assert_eq!(refused(&format!("{place}{said}")), kind, "{place}{said}");
+            }
+            let raised = "ERR Error running script (call to f_0123): ";
+            for place in ["@user_script:50: @user_script: 50: ", "@user_script:50: "] {
+                let failure = failure(&format!("{raised}{place}{said}"));
+                assert!(matches!(failure, Failure::Aborted(_)), "{said}: {failure:?}");
+                assert_eq!(failure.into_error().kind(), kind, "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_script_that_is_aborted_has_undone_nothing() {
+        let said = "NOPERM User app has no permissions to run the 'zrem' command \
+                    script: 0123, on @user_script:30.";
+        let failure = failure(said);
+        assert!(matches!(failure, Failure::Aborted(_)), "{failure:?}");
+        assert_eq!(failure.into_error().kind(), BackendErrorKind::Denied);
+    }
 }

@@ -658,9 +658,13 @@ pub(super) fn settle(
             }
         }
         // A primary that became a replica: the name may lead to the new one.
-        Err(Failure::Refused(error)) if error.kind() == BackendErrorKind::ReadOnly => {
+        Err(Failure::Refused(error) | Failure::Aborted(error))
+            if error.kind() == BackendErrorKind::ReadOnly =>
+        {
             links.retire(link, Some(error));
         }
-        Ok(_) | Err(Failure::Refused(_)) => link.answered(),
+        Ok(_) | Err(Failure::Refused(_) | Failure::Aborted(_) | Failure::Unknown(_)) => {
+            link.answered();
+        }
     }
 }

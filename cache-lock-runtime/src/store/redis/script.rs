@@ -28,10 +28,10 @@ macro_rules! script {
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            acquire: script!("fence", "free", "tell", "waiting", "ask", "acquire"),
-            pass: script!("tell", "grant", "waiting", "fence", "ask", "pass"),
+            acquire: script!("drop", "fence", "free", "tell", "waiting", "ask", "acquire"),
+            pass: script!("drop", "tell", "grant", "waiting", "fence", "ask", "pass"),
             extend: script!("extend"),
-            release: script!("tell", "grant", "release"),
+            release: script!("drop", "tell", "grant", "release"),
             record: script!("record"),
             recorded: script!("recorded"),
         }
