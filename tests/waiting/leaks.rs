@@ -45,7 +45,8 @@ async fn cycles(locks: &LockManager, keys: usize) {
         let locks = manager.clone();
         async move {
             let guard = locks.acquire(format!("room:{key}"), &LONG).await.expect("it is free");
-            guard.release().await.expect("the store answers");
+            // One that takes longer than an attempt goes on in the background.
+            let _ = guard.release().await;
         }
     })
     .await;
