@@ -256,6 +256,10 @@ mod tests {
             ("ERR unknown command 'EVALSHA', with args beginning with: ", Server),
             ("ERR wrong number of arguments for 'evalsha' command", Server),
             ("ERR ACL failure in script: User app has no permissions", Denied),
+            ("ERR This Redis command is not allowed from script", Denied),
+            ("ERR Unknown Redis command called from script script: 0123", Denied),
+            ("NOTIME ERR This Redis command is not allowed from script", Denied),
+            ("NOTIME TIME is switched off here", Denied),
         ] {
             assert_eq!(refused(said), kind, "{said}");
         }
@@ -299,6 +303,18 @@ mod tests {
                 assert!(matches!(failure, Failure::Aborted(_)), "{said}: {failure:?}");
                 assert_eq!(failure.into_error().kind(), kind, "{said}");
             }
+        }
+    }
+
+    #[test]
+    fn scripts_without_time_say_what_to_do() {
+        for said in [
+            "ERR This Redis command is not allowed from script",
+            "@user_script: 50: This Redis command is not allowed from script",
+        ] {
+            let error = failure(&format!("NOTIME {said}")).into_error().to_string();
+            assert!(error.ends_with("(This Redis command is not allowed from script)"), "{error}");
+            assert!(error.contains(NO_TIME), "{error}");
         }
     }
 

@@ -124,13 +124,8 @@ impl Mailbox {
 
     /// Takes note of the answer to [`LOOK`].
     fn note_scripts(&self, seen: Result<Value, RedisError>, server: &str) {
-        let Ok(Value::Array(seen)) = &seen else {
-            // A server that is busy says nothing about rights.
-            if seen.is_ok() || seen.is_err_and(|error| is_denied(&error)) {
-                self.may_count.store(false, Ordering::Relaxed);
-            }
-            return;
-        };
+        // A server that is busy says nothing about rights.
+        let Ok(Value::Array(seen)) = seen else { return };
         let [Value::BulkString(time), Value::BulkString(count)] = &seen[..] else { return };
         self.may_count.store(count.is_empty(), Ordering::Relaxed);
         if !time.is_empty() && !self.warned_of_time.swap(true, Ordering::Relaxed) {
