@@ -44,7 +44,7 @@ pub(super) struct Mailbox {
     may_count: AtomicBool,
     /// That scripts may not call TIME was said.
     warned_of_time: AtomicBool,
-    /// The last connection that was looked over broke.
+    /// The last connection over which [`LOOK`] was sent broke.
     broke: AtomicBool,
 }
 
@@ -103,11 +103,13 @@ impl Mailbox {
         let mut commands = redis::pipe();
         commands.cmd("PUBLISH").arg(&channel).arg("open");
         // A proxy may close a connection on which a script without keys comes.
-        if !self.broke.load(Ordering::Relaxed) {
+        let looks = !self.broke();
+        if looks {
             commands.cmd("EVAL").arg(LOOK).arg(0).arg(&channel);
         }
         let answers = connection.req_packed_commands(&commands, 0, commands.len()).await;
-        self.broke.store(answers.as_ref().is_err_and(is_over), Ordering::Relaxed);
+        let broke = looks && answers.as_ref().is_err_and(is_over);
+        self.broke.store(broke, Ordering::Relaxed);
         let mut answers = answers?.into_iter().map(Value::extract_error);
         let may_tell = answers.next().unwrap_or(Ok(Value::Nil)).map(drop);
         if let Some(seen) = answers.next() {
@@ -120,6 +122,11 @@ impl Mailbox {
             Err(_) => {}
         }
         may_tell
+    }
+
+    /// The last connection that was looked over broke, perhaps for a script without keys.
+    pub(super) fn broke(&self) -> bool {
+        self.broke.load(Ordering::Relaxed)
     }
 
     /// Takes note of the answer to [`LOOK`].

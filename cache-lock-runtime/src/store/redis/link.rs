@@ -376,6 +376,14 @@ impl Links {
     }
 
     async fn open(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
+        match self.open_once(runtime).await {
+            // Perhaps for what was sent there, which is not sent twice.
+            Err(_) if self.mailbox.broke() => self.open_once(runtime).await,
+            opened => opened,
+        }
+    }
+
+    async fn open_once(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
         let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
         let number = self.mailbox.number();
         loop {
