@@ -1,10 +1,13 @@
 //! Ways to a server: users, passwords, sockets, databases, protocols; and what is said when one
 //! does not lead there.
 
+#[path = "common/log.rs"]
+mod log;
+
 use std::time::Duration;
 
 use cache_lock::{BackendErrorKind, LockError, LockKey, LockManager, LockOptions, Released};
-use test_support::{Data, RedisServer, wait_until};
+use test_support::{Data, Front, RedisServer, Verdict, wait_until};
 
 const ONCE: LockOptions = LockOptions::new().timeout(Duration::ZERO);
 
@@ -213,4 +216,61 @@ async fn a_user_who_may_no_longer_do_all() {
     assert_eq!(server.cli(&["EXISTS", "room:42"]), "1");
     server.cli(&["ACL", "SETUSER", "app", "+get"]);
     wait_until("it is released in the background", || server.cli(&["EXISTS", "room:42"]) == "0");
+}
+
+/// Has a manager connect and acquire where scripts may not call TIME.
+async fn without_time(server: &RedisServer, url: &str) {
+    log::record();
+    let warnings = || {
+        let port = url.trim_end_matches('/').rsplit_once(':').expect("a port").1;
+        let about = |record: &log::Record| record.field("server").contains(port);
+        let says = |record: &log::Record| record.message().contains("scripts may not call TIME");
+        log::records().iter().filter(|record| about(record) && says(record)).count()
+    };
+    let locks = LockManager::connect(url).await.expect("the user is let in");
+    assert_eq!(warnings(), 1, "before anything is acquired");
+    for _ in 0..2 {
+        let options = LockOptions::new().timeout(Duration::from_secs(30));
+        let error = locks.acquire(key(), &options).await.expect_err("there is no number");
+        let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(source.kind(), BackendErrorKind::Denied, "{error}");
+        assert!(!error.is_retryable(), "{error}");
+        let said = error.to_string();
+        assert!(said.contains("scripts may not call TIME") && said.contains("`+time`"), "{said}");
+        assert_eq!(server.cli(&["EXISTS", "room:42"]), "0", "nothing is left behind");
+    }
+    assert_eq!(warnings(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_that_may_not_call_time() {
+    let rules = RULES.replace(" +time", "");
+    let denied = RedisServer::builder().user("app", "word", &rules).start();
+    without_time(&denied, &denied.url_of_user("app")).await;
+    let unknown = RedisServer::builder().config("rename-command", "TIME \"\"").start();
+    without_time(&unknown, &unknown.url()).await;
+}
+
+/// Hosted servers refuse it in words of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_that_may_not_call_time_on_a_hosted_server() {
+    for words in [
+        "ERR This Redis command is not allowed from script",
+        "This Redis command is not allowed from scripts",
+        "ERR TIME is switched off here",
+    ] {
+        let server = RedisServer::start();
+        let refused = format!("{{err = '{words}'}}");
+        let front =
+            Front::start(server.port(), move |parts, _| match parts.first().map(String::as_str) {
+                Some("EVAL") => {
+                    let mut parts = parts.to_vec();
+                    parts[1] = parts[1].replace("redis.pcall('TIME')", &refused);
+                    Verdict::Instead(parts)
+                }
+                Some("EVALSHA") => Verdict::Refuse("NOSCRIPT No matching script."),
+                _ => Verdict::Pass,
+            });
+        without_time(&server, &server.url_through(front.port())).await;
+    }
 }

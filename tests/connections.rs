@@ -350,6 +350,22 @@ async fn a_proxy_that_runs_scripts_alone_is_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_that_closes_at_scripts_without_keys_is_enough() {
+    let server = RedisServer::start();
+    let front = Front::start(server.port(), |parts, _| match parts.first().map(String::as_str) {
+        Some("EVAL") if parts[2] == "0" => Verdict::Close(""),
+        _ => Verdict::Pass,
+    });
+    let locks = lazy(front.port());
+    let waiter = locks.clone();
+    let guard = guarded(locks.acquire("room", &LONG)).await.expect("it is free");
+    let waiter = tokio::spawn(async move { waiter.run("room", &LONG, async |_| ()).await });
+    let released = guarded(guard.release()).await.expect("it is released");
+    assert_eq!(released, Released::Released);
+    guarded(waiter).await.expect("no panic").expect("it gets its turn");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_proxy_without_scripts_over_several_keys_is_refused() {
     let server = RedisServer::start();
     let closes = Front::start(server.port(), |parts, _| closes_at_unknown(parts, false));

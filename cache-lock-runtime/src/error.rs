@@ -342,7 +342,8 @@ pub enum BackendErrorKind {
     Unavailable,
     /// The server has reached its `maxmemory` and may not evict.
     OutOfMemory,
-    /// The user or password is wrong, or the user may not run a command or touch the key.
+    /// The user or password is wrong, or the user may not run a command or touch the key, or the server
+    /// does not let scripts run a command that locks need.
     Denied,
     /// The record under the lock's key is not a lock.
     ForeignRecord,

@@ -11,6 +11,8 @@ pub enum Verdict {
     Pass,
     /// Answers it with this error, such as `ERR unknown command`.
     Refuse(&'static str),
+    /// Forwards another command in its stead.
+    Instead(Vec<String>),
     /// Writes this, which may be nothing, and closes the connection.
     Close(&'static str),
 }
@@ -127,6 +129,7 @@ fn judge(
                 let says = ["EVAL", "return redis.error_reply(ARGV[1])", "0", error];
                 server.write_all(&packed(&says.map(str::to_owned)))?;
             }
+            Verdict::Instead(other) => server.write_all(&packed(&other))?,
             Verdict::Close(text) => return client.write_all(text.as_bytes()),
         }
     }

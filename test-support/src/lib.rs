@@ -17,6 +17,6 @@ mod wait;
 pub use crate::front::{Front, Verdict};
 pub use crate::mongo::MongoServer;
 pub use crate::proxy::{Direction, Fault, Proxy};
-pub use crate::redis::{Data, RedisBuilder, RedisServer};
+pub use crate::redis::{Data, PatternSubscriber, RedisBuilder, RedisServer};
 pub use crate::resp::Reply;
 pub use crate::wait::wait_until;

@@ -1,4 +1,5 @@
 mod builder;
+mod patterns;
 mod tls;
 
 use std::env;
@@ -9,6 +10,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use self::builder::RedisBuilder;
+pub use self::patterns::PatternSubscriber;
 use crate::process::Process;
 use crate::resp::{Connection, Reply};
 use crate::temp_dir::TempDir;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use cache_lock::{LockGuard, LockManager};
-use test_support::{Data, Direction, Fault, Proxy, RedisServer};
+use test_support::{Data, Direction, Fault, PatternSubscriber, Proxy, RedisServer};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -140,30 +140,69 @@ async fn a_manager_is_listed_once_for_a_key() {
     wait_until_idle(&locks);
 }
 
+/// A user's rules but those that tell the living from the counted.
+const RULES: &str = "resetchannels ~room ~room:* +evalsha +eval +set +get +pttl +pexpire +del +time \
+                     &cl1:* +subscribe +publish +zcard +zadd +zscore +zrange +zrem";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_manager_that_has_gone_is_skipped() {
-    let server = RedisServer::start();
+    gone_before_another(&RedisServer::start(), Watched(false), Costs(0)).await;
+}
+
+/// PUBLISH counts a monitoring tool among those who have heard a grant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manager_that_has_gone_is_skipped_beside_a_pattern_subscriber() {
+    gone_before_another(&RedisServer::start(), Watched(true), Costs(0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_right_to_count_subscribers_is_optional() {
+    let limited = |more: &str| {
+        let rules = format!("{RULES} {more}");
+        RedisServer::builder().user("app", "word", &rules).start()
+    };
+    gone_before_another(&limited("+pubsub|numsub"), Watched(true), Costs(0)).await;
+    gone_before_another(&limited(""), Watched(false), Costs(0)).await;
+    gone_before_another(&limited(""), Watched(true), Costs(1)).await;
+}
+
+struct Watched(bool);
+
+/// The claims that are waited for.
+struct Costs(u64);
+
+async fn gone_before_another(server: &RedisServer, watched: Watched, costs: Costs) {
     let proxy = Proxy::start(server.port());
-    let (holder, locks) = (manager(&server).await, manager(&server).await);
-    let gone = LockManager::connect(&server.url_through(proxy.port())).await;
-    let gone = gone.expect("the server runs");
+    let has_user = server.cli(&["ACL", "USERS"]).contains("app");
+    let url = if has_user { server.url_of_user("app") } else { server.url() };
+    let connect = async |url: &str| {
+        let builder = LockManager::builder().attempt_timeout(SECOND / 5);
+        builder.connect(url).await.expect("the server runs")
+    };
+    let (holder, locks) = (connect(&url).await, connect(&url).await);
+    let through = url.replace(&server.port().to_string(), &proxy.port().to_string());
+    let gone = LockManager::connect(&through).await.expect("the server runs");
+    let _watcher = watched.0.then(|| PatternSubscriber::of(server));
     let guard = taken(&holder).await;
-    let lost = listed_behind(&server, &gone, 0);
-    let waiter = listed_behind(&server, &locks, 1);
-    let token = listed(&server).remove(0);
+    let lost = listed_behind(server, &gone, 0);
+    let waiter = listed_behind(server, &locks, 1);
+    let token = listed(server).remove(0);
     proxy.refuse();
     test_support::wait_until("it listens no more", || {
         server.cli(&["PUBSUB", "NUMSUB", inbox(&token)]).ends_with('0')
     });
-    let token = listed(&server).remove(1);
-    let monitor = Monitor::of(&server);
+    let token = listed(server).remove(1);
+    let monitor = Monitor::of(server);
     release(guard).await;
     let guard = guarded(waiter).await.expect("no panic");
-    let calls = monitor.calls(&server);
-    let [call] = after_release(&calls) else { panic!("{calls:?}") };
-    assert!(call.is_acquire() && call.owner == token, "{call:?}");
-    assert!(listed(&server).is_empty(), "it was taken off the list");
-    assert_eq!(expired(&server), 0, "its claim was waited for");
+    let calls = monitor.calls(server);
+    if costs.0 == 0 {
+        // The grant was in the release, and the one question is its claim.
+        let [call] = after_release(&calls) else { panic!("{calls:?}") };
+        assert!(call.is_acquire() && call.owner == token, "{call:?}");
+        assert!(listed(server).is_empty(), "it was taken off the list");
+    }
+    assert_eq!(expired(server), costs.0, "claims that were waited for");
     proxy.pass();
     release(guard).await;
     release(guarded(lost).await.expect("no panic")).await;

@@ -79,7 +79,8 @@ async fn who_comes_first_is_served_first(fleet: Fleet) {
 async fn zero_timeouts_end_at_once(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("room", &LONG).await.expect("it is free");
-    let calls = || fleet.server().map(|server| server.calls("evalsha") + server.calls("eval"));
+    // Each question is by hash at first; a connection that is opened meanwhile is looked over by EVAL.
+    let calls = || fleet.server().map(|server| server.calls("evalsha"));
     let before = calls();
     for _ in 0..100 {
         let taken = locks.try_acquire("room", &LONG).await.expect("the store is not needed");

@@ -15,7 +15,8 @@
 local function reserve(fence, block)
   local time = redis.pcall('TIME')
   if time.err then
-    return time
+    -- Servers refuse it in many words, of which some do not name it.
+    return {err = 'NOTIME ' .. time.err}
   end
   local now = time[1] .. ('000000'):sub(#time[2] + 1) .. time[2]
   local last = redis.pcall('SET', fence, now, 'PX', '86400000', 'GET')

@@ -8,16 +8,18 @@
 -- A claim of 0 leaves the lock free for a moment, for those that are on no list: other libraries, and
 -- managers that cannot be told. The first on the list is told, keeps its place, and asks after that.
 --
+-- `counts` is that of `tell`.
+--
 -- Returns 1 if the lock was granted, 0 if not, and 2 if the user may not look who waits, take
 -- them off, or tell them. An error if the user may not delete: the lock is free all the same.
 --
 -- The first command that writes is one that a server out of memory does not refuse.
-local function grant(lock, list, claim)
+local function grant(lock, list, claim, counts)
   local leaves = claim == '0'
   local first = redis.pcall('ZRANGE', list, 0, 0)
   while not first.err and first[1] do
     local token = first[1]
-    local heard = tell(leaves and 'soon' or 'grant', token, lock)
+    local heard = tell(leaves and 'soon' or 'grant', token, lock, counts)
     if type(heard) == 'table' then
       first = heard
       break

@@ -6,6 +6,7 @@
 -- ARGV[5]  the token that is over
 -- ARGV[6]  how long the claim of a grant lasts, in milliseconds, or 0 to leave the lock free for a
 --          moment
+-- ARGV[7]  anything, if the user may ask how many subscribe to a channel; else it is left out
 --
 -- Returns what `ask` does, and {2, 1 if the asker is on the waiting list, 1 if the user may not hand
 -- the lock on} if the lock is left free, or nobody of those who wait could be told.
@@ -20,7 +21,7 @@ if holder == ARGV[5] then
       return kept
     end
   else
-    local granted = grant(KEYS[1], KEYS[3], ARGV[6])
+    local granted = grant(KEYS[1], KEYS[3], ARGV[6], ARGV[7])
     if type(granted) == 'table' then
       return granted
     end

@@ -349,7 +349,9 @@ impl RedisStore {
         let send = move |store: Self, link: Arc<Link>| {
             let (key, ended) = request.clone();
             async move {
-                store.send_over(&link, &Call::release(&store.inner.scripts, &key, &ended)).await
+                let counts = store.inner.links.count();
+                let call = Call::release(&store.inner.scripts, &key, &ended, counts);
+                store.send_over(&link, &call).await
             }
         };
         let Ran { value, repeated } = self.run(Lane::Releases, give_up, send).await?;

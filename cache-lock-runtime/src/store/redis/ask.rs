@@ -88,7 +88,8 @@ impl RedisStore {
         let mut open = Open { store: self, link, request, sent_at, permit, settled, astray };
         let Open { store, link, request, .. } = &open;
         let question = &request.question;
-        let call = Call::ask(&store.inner.scripts, question, question.wait && heard);
+        let counts = store.inner.links.count();
+        let call = Call::ask(&store.inner.scripts, question, question.wait && heard, counts);
         let sending = store.send_over(link, &call);
         let answer = match store.inner.driver.within(give_up, sending).await {
             Some(answer) => answer,
@@ -153,7 +154,8 @@ impl RedisStore {
             // What is in flight may be carried out by then.
             let arrived = now.after(over.expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
             let over = Ended { lasts: over.lasts.max(now).after(attempt), ..over };
-            let call = Call::release(&store.inner.scripts, &key, &over);
+            let counts = store.inner.links.count();
+            let call = Call::release(&store.inner.scripts, &key, &over, counts);
             let mut behind = pin!(store.run_over(&link, &call, arrived));
             let soon = Moment::now().after(attempt);
             let answer = match store.inner.driver.within(soon, behind.as_mut()).await {

@@ -29,8 +29,14 @@ impl<'a> Call<'a> {
         Self { script, by_hash }
     }
 
-    /// A question for a lock. `listed`: it waits if the lock is taken.
-    pub(super) fn ask(scripts: &'a Scripts, question: &Question, listed: bool) -> Self {
+    /// A question for a lock. `listed`: it waits if the lock is taken. `counts`: the user may ask how
+    /// many subscribe to a channel.
+    pub(super) fn ask(
+        scripts: &'a Scripts,
+        question: &Question,
+        listed: bool,
+        counts: bool,
+    ) -> Self {
         let Question { key, token, instead_of, aside, expire, block, listed: on_list, .. } =
             question;
         let (fence, waiting) = (key.fence_key(), key.waiting_key());
@@ -40,8 +46,8 @@ impl<'a> Call<'a> {
         match instead_of {
             Some(old) => {
                 let (old, claim) = (old.to_string(), claim(*expire, *aside));
-                let arguments = [&*token, &lease, &block, waits, &old, &claim];
-                Self::new(&scripts.pass, &keys, &arguments)
+                let arguments = [&*token, &lease, &block, waits, &old, &claim, COUNTS];
+                Self::new(&scripts.pass, &keys, without_counts(&arguments, counts))
             }
             None if *on_list => {
                 Self::new(&scripts.acquire, &keys, &[&token, &lease, &block, waits, "1"])
@@ -61,12 +67,19 @@ impl<'a> Call<'a> {
         Self::new(&scripts.extend, &keys, &arguments)
     }
 
-    /// The end of a lease or a wait.
-    pub(super) fn release(scripts: &'a Scripts, key: &LockKey, ended: &Ended) -> Self {
+    /// The end of a lease or a wait. `counts` as in [`Call::ask`].
+    pub(super) fn release(
+        scripts: &'a Scripts,
+        key: &LockKey,
+        ended: &Ended,
+        counts: bool,
+    ) -> Self {
         let Ended { token, expire, aside, .. } = ended;
         let (waiting, token, claim) =
             (key.waiting_key(), token.to_string(), claim(*expire, *aside));
-        Self::new(&scripts.release, &[key.as_str(), &waiting], &[&token, &claim])
+        let arguments = [&*token, &claim, COUNTS];
+        let arguments = without_counts(&arguments, counts);
+        Self::new(&scripts.release, &[key.as_str(), &waiting], arguments)
     }
 
     /// The record of a value beside a lock.
@@ -164,6 +177,13 @@ pub(super) fn tells_of_refusal(value: &Value) -> bool {
         ),
         _ => false,
     }
+}
+
+/// The last argument of the scripts that grant, left out where the user may not count subscribers.
+const COUNTS: &str = "1";
+
+fn without_counts<'a>(arguments: &'a [&'a str], counts: bool) -> &'a [&'a str] {
+    &arguments[..arguments.len() - usize::from(!counts)]
 }
 
 fn number(value: &Value) -> Option<i64> {

@@ -72,7 +72,7 @@ fn comes_first(code: &str, detail: &str) -> bool {
         // So does a cluster with the slot.
         "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK" | "CROSSSLOT" => true,
         // Our scripts return it after they have undone their steps; a plain command changes nothing.
-        "WRONGTYPE" => true,
+        "WRONGTYPE" | "NOTIME" => true,
         "ERR" => {
             let detail = detail.to_ascii_lowercase();
             FIRST_WITHOUT_CODE.iter().any(|first| detail.starts_with(first))
@@ -93,6 +93,11 @@ const FIRST_WITHOUT_CODE: [&str; 9] = [
     "the user executing the script can't",
     "acl failure in script",
 ];
+
+/// What is wrong where scripts may not call TIME, and what to do.
+pub(super) const NO_TIME: &str = "scripts may not call TIME, which fencing numbers come from; give the \
+     user the rule `+time`, or, where no user may call it from a script, as on some hosted servers, use \
+     another server";
 
 /// The server has no command of this name.
 pub(super) fn is_unknown_command(error: &RedisError) -> bool {
@@ -178,6 +183,17 @@ pub(super) fn describe(error: RedisError) -> BackendError {
             (Denied, said("the server does not allow it"))
         }
         (_, "NOAUTH") => (Denied, "the server asks for a password".to_owned()),
+        // Our scripts put the code before what the server says of TIME.
+        (_, "NOTIME") => {
+            let why = detail.strip_prefix("ERR ").unwrap_or(&detail);
+            (Denied, format!("the server does not allow it: {} ({})", NO_TIME, strip_places(why)))
+        }
+        _ if ["This Redis command is not allowed", "Unknown Redis command called"]
+            .iter()
+            .any(|words| detail.starts_with(words)) =>
+        {
+            (Denied, said("the server does not let scripts run a command that locks need"))
+        }
         // What a script may not do has no code of its own, and other words from version 7.2 on.
         _ if detail.starts_with("The user executing the script can't")
             || detail.starts_with("ACL failure in script") =>
@@ -240,6 +256,10 @@ mod tests {
             ("ERR unknown command 'EVALSHA', with args beginning with: ", Server),
             ("ERR wrong number of arguments for 'evalsha' command", Server),
             ("ERR ACL failure in script: User app has no permissions", Denied),
+            ("ERR This Redis command is not allowed from script", Denied),
+            ("ERR Unknown Redis command called from script script: 0123", Denied),
+            ("NOTIME ERR This Redis command is not allowed from script", Denied),
+            ("NOTIME TIME is switched off here", Denied),
         ] {
             assert_eq!(refused(said), kind, "{said}");
         }
@@ -283,6 +303,18 @@ mod tests {
                 assert!(matches!(failure, Failure::Aborted(_)), "{said}: {failure:?}");
                 assert_eq!(failure.into_error().kind(), kind, "{said}");
             }
+        }
+    }
+
+    #[test]
+    fn scripts_without_time_say_what_to_do() {
+        for said in [
+            "ERR This Redis command is not allowed from script",
+            "@user_script: 50: This Redis command is not allowed from script",
+        ] {
+            let error = failure(&format!("NOTIME {said}")).into_error().to_string();
+            assert!(error.ends_with("(This Redis command is not allowed from script)"), "{error}");
+            assert!(error.contains(NO_TIME), "{error}");
         }
     }
 

@@ -5,9 +5,13 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use redis::{ErrorKind, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
+use redis::{
+    ErrorKind, PushInfo, PushKind, RedisError, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
 use tokio::sync::mpsc;
 
+use super::failure::NO_TIME;
 use crate::{
     key::LockKey,
     log,
@@ -36,6 +40,12 @@ pub(super) struct Mailbox {
     to_be_opened: AtomicU64,
     /// Why there are no pushes was said.
     warned: AtomicBool,
+    /// The user may ask how many subscribe to a channel.
+    may_count: AtomicBool,
+    /// That scripts may not call TIME was said.
+    warned_of_time: AtomicBool,
+    /// The last connection over which [`LOOK`] was sent broke.
+    broke: AtomicBool,
 }
 
 impl Mailbox {
@@ -51,6 +61,9 @@ impl Mailbox {
             hears_nothing: AtomicBool::new(false),
             to_be_opened: AtomicU64::new(NONE),
             warned: AtomicBool::new(false),
+            may_count: AtomicBool::new(false),
+            warned_of_time: AtomicBool::new(false),
+            broke: AtomicBool::new(false),
         };
         (mailbox, inbox)
     }
@@ -75,12 +88,33 @@ impl Mailbox {
         self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Sees over a new connection whether the user may tell others.
+    /// The user may ask how many subscribe to a channel.
+    pub(super) fn counts(&self) -> bool {
+        self.may_count.load(Ordering::Relaxed)
+    }
+
+    /// Sees over a new connection whether the user may tell others, and what scripts may do. In one trip.
     pub(super) async fn look(
         &self,
         connection: &mut MultiplexedConnection,
+        server: &str,
     ) -> Result<(), RedisError> {
-        let may_tell = publish(connection, &self.owners.channel()).await;
+        let channel = self.owners.channel();
+        let mut commands = redis::pipe();
+        commands.cmd("PUBLISH").arg(&channel).arg("open");
+        // A proxy may close a connection on which a script without keys comes.
+        let looks = !self.broke();
+        if looks {
+            commands.cmd("EVAL").arg(LOOK).arg(0).arg(&channel);
+        }
+        let answers = connection.req_packed_commands(&commands, 0, commands.len()).await;
+        let broke = looks && answers.as_ref().is_err_and(is_over);
+        self.broke.store(broke, Ordering::Relaxed);
+        let mut answers = answers?.into_iter().map(Value::extract_error);
+        let may_tell = answers.next().unwrap_or(Ok(Value::Nil)).map(drop);
+        if let Some(seen) = answers.next() {
+            self.note_scripts(seen, server);
+        }
         match &may_tell {
             Ok(()) => self.set(&self.may_not_publish, false),
             Err(error) if is_denied(error) => self.set(&self.may_not_publish, true),
@@ -88,6 +122,23 @@ impl Mailbox {
             Err(_) => {}
         }
         may_tell
+    }
+
+    /// The last connection that was looked over broke, perhaps for a script without keys.
+    pub(super) fn broke(&self) -> bool {
+        self.broke.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of the answer to [`LOOK`].
+    fn note_scripts(&self, seen: Result<Value, RedisError>, server: &str) {
+        // A server that is busy says nothing about rights.
+        let Ok(Value::Array(seen)) = seen else { return };
+        let [Value::BulkString(time), Value::BulkString(count)] = &seen[..] else { return };
+        self.may_count.store(count.is_empty(), Ordering::Relaxed);
+        if !time.is_empty() && !self.warned_of_time.swap(true, Ordering::Relaxed) {
+            let why = &*String::from_utf8_lossy(time);
+            log::warn!(server, why, "no lock can be acquired: {NO_TIME}");
+        }
     }
 
     fn set(&self, flag: &AtomicBool, value: bool) {
@@ -118,7 +169,7 @@ impl Mailbox {
             return may_listen.map(|()| Hearing::None);
         }
         // Who may listen but not tell could not hand a lock on.
-        let may_tell = self.look(connection).await;
+        let may_tell = self.look(connection, server).await;
         if let Err(error) = &may_tell {
             if is_over(error) {
                 return may_tell.map(|()| Hearing::None);
@@ -212,9 +263,9 @@ impl Mailbox {
     }
 }
 
-async fn publish(connection: &mut MultiplexedConnection, channel: &str) -> Result<(), RedisError> {
-    redis::cmd("PUBLISH").arg(channel).arg("open").exec_async(connection).await
-}
+/// Changes nothing. Returns why TIME and PUBSUB NUMSUB are refused, or "".
+const LOOK: &str = "local time, count = redis.pcall('TIME'), redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]) \
+                    return {time.err or '', count.err or ''}";
 
 /// What is heard over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -228,6 +228,11 @@ impl Links {
         self.mailbox.is_deaf()
     }
 
+    /// Whether the user may ask how many subscribe to a channel.
+    pub(super) fn count(&self) -> bool {
+        self.mailbox.counts()
+    }
+
     /// An answer says that the user may not hand locks on.
     pub(super) fn note_refusal(&self) {
         self.mailbox.note_refusal(&self.server);
@@ -371,12 +376,25 @@ impl Links {
     }
 
     async fn open(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
+        match self.open_once(runtime).await {
+            // Perhaps for what was sent there, which is not sent twice.
+            Err(_) if self.mailbox.broke() => self.open_once(runtime).await,
+            opened => opened,
+        }
+    }
+
+    async fn open_once(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
         let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
         let number = self.mailbox.number();
         loop {
             let listens_apart = listens && self.apart.load(Ordering::Relaxed);
             let (mut connection, plain) = self.connection(number, runtime).await?;
-            if plain && self.mailbox.look(&mut connection).await.is_err_and(|error| is_over(&error))
+            if plain
+                && self
+                    .mailbox
+                    .look(&mut connection, &self.server)
+                    .await
+                    .is_err_and(|error| is_over(&error))
             {
                 // A proxy that closes at HELLO, and at PUBLISH as well.
                 let (connection, _) = self.connection(number, runtime).await?;
@@ -400,7 +418,7 @@ impl Links {
                     Ok(_) => {}
                     Err(error) => return Err(describe(error)),
                 }
-            } else if let Err(error) = self.mailbox.look(&mut connection).await
+            } else if let Err(error) = self.mailbox.look(&mut connection, &self.server).await
                 && is_over(&error)
             {
                 return Err(describe(error));

@@ -19,7 +19,7 @@ use std::{
 
 use lock_model::{Answer, Config, Push as ModelPush, ServedView, Times, Token, View};
 use redis::{Connection, PushInfo, Value};
-use test_support::RedisServer;
+use test_support::{PatternSubscriber, RedisServer};
 
 use super::{
     call::{Call, read_extended, read_released, read_reply},
@@ -82,7 +82,9 @@ pub(crate) struct Server {
     last_number: i64,
     /// How many numbers are reserved for each of the model's, where that reserves several.
     pub(crate) scale: u16,
-    _redis: RedisServer,
+    /// In every other walk: PUBLISH counts it, and nobody is taken for living who has died.
+    watcher: Option<PatternSubscriber>,
+    redis: RedisServer,
 }
 
 /// `L`, `F` and `W`, and what is left of them in milliseconds.
@@ -132,7 +134,8 @@ impl Server {
             numbers: HashMap::new(),
             last_number: 0,
             scale: 1,
-            _redis: redis,
+            watcher: None,
+            redis,
         }
     }
 
@@ -140,6 +143,10 @@ impl Server {
     pub(crate) fn begin(&mut self, config: &Config) {
         self.flush();
         self.numbers.clear();
+        self.watcher = match self.watcher.take() {
+            None => Some(PatternSubscriber::of(&self.redis)),
+            Some(_) => None,
+        };
         if config.foreign {
             let left = i64::from(config.times.cap) * TICK_MILLISECONDS;
             self.do_now(redis::cmd("SET").arg(self.key.as_str()).arg(FOREIGN));
@@ -254,12 +261,12 @@ impl Server {
     fn call(&self, asked: &Asked) -> Call<'_> {
         match asked {
             Asked::Question { question, heard } => {
-                Call::ask(&self.scripts, question, question.wait && *heard)
+                Call::ask(&self.scripts, question, question.wait && *heard, true)
             }
             Asked::Extension(extension) => {
                 Call::extend(&self.scripts, std::slice::from_ref(extension))
             }
-            Asked::Release(ended) => Call::release(&self.scripts, &self.key, ended),
+            Asked::Release(ended) => Call::release(&self.scripts, &self.key, ended, true),
         }
     }
 
