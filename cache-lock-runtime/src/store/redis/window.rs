@@ -16,7 +16,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::clock::Moment;
+use crate::{clock::Moment, driver::unharmed};
 
 /// What a request is for. The backlog of releases is sent first: who waits for a lock waits for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,9 @@ impl Window {
         let job = move |permit| {
             // A future of the caller's may not be polled for long, and would keep the permit.
             runtime.spawn(async move {
+                if sender.is_closed() {
+                    return;
+                }
                 let mut work = pin!(work(permit));
                 let outcome = future::poll_fn(|context| match work.as_mut().poll(context) {
                     Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
@@ -138,7 +141,10 @@ impl Window {
         state.closed = true;
         let backlog = std::mem::take(&mut state.backlog);
         drop(state);
-        drop(backlog);
+        // Each caller is woken, by a waker that may panic.
+        for job in backlog.into_iter().flat_map(BTreeMap::into_values) {
+            unharmed(|| drop(job));
+        }
     }
 
     /// A request was not answered in time: the server has enough to do.
@@ -170,7 +176,8 @@ impl Window {
         {
             state.in_flight += 1;
             drop(state);
-            job(Permit::new(self));
+            // Hooks of the connection's runtime run in here. A panic must not end the sending for good.
+            unharmed(|| job(Permit::new(self)));
             state = self.state();
         }
         state.sending = false;
