@@ -13,6 +13,8 @@ mod record;
 pub(crate) mod replay;
 mod script;
 mod stall;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "tls")]
 mod tls;
 mod window;
@@ -247,7 +249,10 @@ impl RedisStore {
         loop {
             let link = self.link_off_replica(give_up, &to_replica).await?;
             let (store, over, send) = (self.clone(), Arc::clone(&link), send.clone());
-            let in_time = |permit| async move {
+            let is_sent = Arc::new(AtomicBool::new(false));
+            let sent = Arc::clone(&is_sent);
+            let in_time = move |permit| async move {
+                sent.store(true, Ordering::Relaxed);
                 let answer = store.in_time(&over, send(store.clone(), Arc::clone(&over))).await;
                 if is_answer(&answer) {
                     Permit::answered(permit);
@@ -265,6 +270,7 @@ impl RedisStore {
                     {
                         Some(Some(answer)) => Some(answer),
                         Some(None) => continue,
+                        None if is_sent.load(Ordering::Relaxed) => None,
                         None => return Err(BackendError::overloaded()),
                     }
                 }

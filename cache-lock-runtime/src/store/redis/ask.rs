@@ -37,6 +37,7 @@ impl RedisStore {
         progress: impl Fn(Progress) + Clone + Send + 'static,
     ) -> Result<Reply, Failed> {
         let request = Unsent { store: self, request: Arc::new(Request::new(question)) };
+        let mut delayed = false;
         loop {
             let request = &request.request;
             let give_up = Moment::now().after(self.attempt_of(request));
@@ -49,10 +50,18 @@ impl RedisStore {
                 }
             };
             let answered = match link.window.enter(Lane::Questions) {
-                Entered::Now(permit) => Some(
-                    self.clone().ask_over(Arc::clone(&link), Arc::clone(request), permit).await,
-                ),
+                Entered::Now(permit) => {
+                    if delayed {
+                        progress(Progress::Sent);
+                    }
+                    let (store, over, request) =
+                        (self.clone(), Arc::clone(&link), Arc::clone(request));
+                    Some(store.ask_over(over, request, permit).await)
+                }
                 Entered::Full => {
+                    // Another thread may send the request as soon as it is queued, and says so.
+                    delayed = true;
+                    progress(Progress::Delayed);
                     let (store, over, request) =
                         (self.clone(), Arc::clone(&link), Arc::clone(request));
                     let sent = progress.clone();
@@ -60,7 +69,6 @@ impl RedisStore {
                         sent(Progress::Sent);
                         store.ask_over(over, request, permit)
                     });
-                    progress(Progress::Delayed);
                     turn.await
                 }
                 Entered::Closed => None,
