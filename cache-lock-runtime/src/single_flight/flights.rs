@@ -6,11 +6,13 @@
 use std::{
     any::{Any, TypeId},
     collections::{BTreeMap, HashMap},
-    pin::pin,
+    future::poll_fn,
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -21,6 +23,7 @@ use crate::{
     driver::{Driver, unharmed},
     error::LockError,
     key::LockKey,
+    signal::{Given, Signal},
 };
 
 /// How long one waiter may leave a free seat alone before all are woken.
@@ -52,7 +55,7 @@ pub(crate) struct Flights {
     table: Mutex<Table>,
     closed: AtomicBool,
     /// Tells those who compute without a lock; a lease tells the others.
-    closing: Notify,
+    closing: Signal,
 }
 
 #[derive(Default)]
@@ -83,7 +86,10 @@ struct Flight {
 #[derive(Default)]
 struct Seats {
     led: AtomicBool,
-    changed: Notify,
+    /// Wakes one waiter for a free seat.
+    offered: Notify,
+    /// Wakes all waiters.
+    changed: Signal,
     /// How often the seat has become free.
     freed: AtomicUsize,
     /// The driver looks after a seat that nobody takes.
@@ -126,9 +132,9 @@ impl Flights {
         self.closed.store(true, Ordering::SeqCst);
         let seats: Vec<_> =
             self.table().by_id.values().map(|entry| Arc::clone(&entry.flight.seats)).collect();
-        self.closing.notify_waiters();
+        self.closing.give();
         for seats in seats {
-            seats.changed.notify_waiters();
+            seats.changed.give();
         }
     }
 
@@ -138,8 +144,8 @@ impl Flights {
 
     /// Ready when the manager is shut down, for those who ask before looking at
     /// [`is_closed`](Self::is_closed).
-    pub(super) fn closing(&self) -> Notified<'_> {
-        self.closing.notified()
+    pub(super) fn closing(&self) -> Given<'_> {
+        self.closing.given()
     }
 
     /// The number of flights, those included whose values are kept.
@@ -180,9 +186,10 @@ impl Caller {
     pub(super) async fn turn<'a>(&'a self, driver: &'a Arc<Driver>, deadline: Moment) -> Turn<'a> {
         let flight = &*self.flight;
         loop {
-            let mut changed = pin!(flight.seats.changed.notified());
             // Registered before anything is looked at, so that no change falls in between.
-            changed.as_mut().enable();
+            let changed = flight.seats.changed.given();
+            let offered = pin!(Some(flight.seats.offered.notified()));
+            let mut offered = Offered::enable(offered);
             if let Some(outcome) = flight.outcome.get() {
                 return Turn::Landed(outcome.clone());
             }
@@ -201,8 +208,36 @@ impl Caller {
             if Moment::now() >= deadline {
                 return Turn::Late(flight.trouble().clone());
             }
-            driver.within(deadline, changed).await;
+            let mut changed = pin!(changed);
+            let either = poll_fn(|context| match offered.poll(context) {
+                Poll::Pending => changed.as_mut().poll(context),
+                ready => ready,
+            });
+            driver.within(deadline, either).await;
         }
+    }
+}
+
+/// The wait for the offer of a seat. An offer that it leaves alone goes on to the next waiter, whose
+/// waker may panic.
+struct Offered<'a, 'b>(Pin<&'a mut Option<Notified<'b>>>);
+
+impl<'a, 'b> Offered<'a, 'b> {
+    fn enable(mut notified: Pin<&'a mut Option<Notified<'b>>>) -> Self {
+        if let Some(notified) = notified.as_mut().as_pin_mut() {
+            notified.enable();
+        }
+        Self(notified)
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().as_pin_mut().map_or(Poll::Ready(()), |notified| notified.poll(context))
+    }
+}
+
+impl Drop for Offered<'_, '_> {
+    fn drop(&mut self) {
+        unharmed(|| self.0.set(None));
     }
 }
 
@@ -290,7 +325,7 @@ impl Drop for Seat<'_> {
         let Caller { flights, flight, id } = self.caller;
         if flight.outcome.get().is_some() {
             // The seat stays taken: nobody needs it any more.
-            flight.seats.changed.notify_waiters();
+            flight.seats.changed.give();
             return;
         }
         flight.seats.freed.fetch_add(1, Ordering::SeqCst);
@@ -305,7 +340,7 @@ impl Drop for Seat<'_> {
 impl Seats {
     /// Wakes one waiter for a free seat.
     fn offer(self: &Arc<Self>, driver: &Arc<Driver>) {
-        self.changed.notify_one();
+        unharmed(|| self.offered.notify_one());
         if self.guarded.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -326,7 +361,7 @@ impl Seats {
             let is_led = || self.led.load(Ordering::SeqCst);
             if !is_led() {
                 self.guarded.store(false, Ordering::SeqCst);
-                return unharmed(|| self.changed.notify_waiters());
+                return self.changed.give();
             }
             self.guarded.store(false, Ordering::SeqCst);
             // It may have become free before that was said.
