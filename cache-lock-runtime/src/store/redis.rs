@@ -81,6 +81,12 @@ struct Inner {
     probe: stall::Probe,
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.links.end();
+    }
+}
+
 impl RedisStore {
     pub(crate) fn new(
         url: &str,

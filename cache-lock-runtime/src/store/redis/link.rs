@@ -133,8 +133,8 @@ struct Slot {
     /// The runtime cannot have a connection: it was built without I/O.
     without_io: AtomicBool,
     ready: Signal,
-    /// Ends the task that opened it and waits for the end of the runtime.
-    end: Notify,
+    /// Ends the task that opens it and waits for the end of the runtime.
+    end: Arc<Notify>,
 }
 
 impl Slot {
@@ -284,10 +284,15 @@ impl Links {
         // The task ends with the runtime, and its entry with it.
         let mut entry = Entry { links: Arc::downgrade(self), slot: Arc::clone(&slot), id };
         let links = Arc::clone(self);
+        let end = Arc::clone(&slot.end);
         runtime.spawn(async move {
-            links.backoff.turn(&links.driver).await;
+            if unless_ended(&end, links.backoff.turn(&links.driver)).await.is_none() {
+                return;
+            }
             let link = loop {
-                let Some(opened) = unless_it_panics(links.open_in_time(id)).await else {
+                let opening = unless_it_panics(links.open_in_time(id));
+                let Some(opened) = unless_ended(&end, opening).await else { return };
+                let Some(opened) = opened else {
                     if links.driver.handle().is_some_and(|driver| driver.id() == id) {
                         // Its thread has I/O, so that was another panic.
                         return;
@@ -295,7 +300,7 @@ impl Links {
                     entry.slot.without_io.store(true, Ordering::Release);
                     entry.slot.set(Err(without_io()));
                     drop(links);
-                    return entry.slot.end.notified().await;
+                    return end.notified().await;
                 };
                 match opened {
                     Ok(link) => break link,
@@ -305,8 +310,8 @@ impl Links {
                         links.renew(&mut entry).set(Err(error));
                     }
                 }
-                links.backoff.turn(&links.driver).await;
-                if links.remove_unless_asked_for(&entry) {
+                let turn = unless_ended(&end, links.backoff.turn(&links.driver)).await;
+                if turn.is_none() || links.remove_unless_asked_for(&entry) {
                     return;
                 }
             };
@@ -322,14 +327,15 @@ impl Links {
                 return;
             }
             drop(link);
-            entry.slot.end.notified().await;
+            end.notified().await;
         });
         slot
     }
 
     /// Gives an entry a slot for another try.
     fn renew(&self, entry: &mut Entry) -> Arc<Slot> {
-        let next = Arc::new(Slot::default());
+        let end = Arc::clone(&entry.slot.end);
+        let next = Arc::new(Slot { end, ..Slot::default() });
         self.slots().insert(entry.id, Arc::clone(&next));
         std::mem::replace(&mut entry.slot, next)
     }
@@ -548,16 +554,15 @@ impl Links {
         slot.opened.get()?.as_ref().ok().cloned()
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<Slot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Links {
-    fn drop(&mut self) {
+    /// The manager has ended, and with it the clock of all that is being opened.
+    pub(super) fn end(&self) {
         for slot in self.slots().values() {
             slot.end.notify_one();
         }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -612,6 +617,16 @@ async fn unless_it_panics<F: Future>(future: F) -> Option<F::Output> {
     std::future::poll_fn(|context| {
         let polled = panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
         polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+    })
+    .await
+}
+
+/// The output of `future`, or `None` if its connection is not wanted any more.
+async fn unless_ended<F: Future>(end: &Notify, future: F) -> Option<F::Output> {
+    let (mut end, mut future) = (pin!(end.notified()), pin!(future));
+    std::future::poll_fn(|context| match end.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => future.as_mut().poll(context).map(Some),
     })
     .await
 }
