@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{clock::Moment, driver::Driver, error::BackendError};
+use crate::{clock::Moment, driver::Driver, error::BackendError, random::Random};
 
 /// The upper bound of the first pause. It doubles with each failure.
 const SHORTEST: Duration = Duration::from_millis(20);
@@ -30,7 +30,7 @@ struct State {
     failures: u32,
     failed_at: Moment,
     not_before: Moment,
-    random: u64,
+    random: Random,
 }
 
 impl Backoff {
@@ -41,8 +41,7 @@ impl Backoff {
             failures: 0,
             failed_at: start,
             not_before: start,
-            // The state of the generator must not be zero.
-            random: random | 1,
+            random: Random::new(random),
         };
         Self { state: Mutex::new(state), opened: Notify::new() }
     }
@@ -105,12 +104,7 @@ impl Backoff {
 impl State {
     fn pause(&mut self) -> Duration {
         let longest = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
-        // xorshift: G. Marsaglia, 2003.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let spread = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX).max(1);
-        Duration::from_nanos(self.random % spread)
+        self.random.below(longest)
     }
 }
 
