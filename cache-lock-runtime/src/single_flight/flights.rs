@@ -1,7 +1,8 @@
 //! The flights of a manager: who computes, who waits for that, and what came of it.
 //!
-//! A seat that becomes free is handed to nobody. One waiter is woken, and whoever is polled first takes
-//! it. If nobody has within [`PATIENCE`], all are woken: the one may be kept aside without being polled.
+//! A seat that becomes free is handed to no waiter. One waiter is woken, and the first caller that is polled
+//! takes the seat. If it is still free after [`PATIENCE`], all are woken: that waiter may be kept aside
+//! without being polled.
 
 use std::{
     any::{Any, TypeId},
@@ -54,7 +55,7 @@ pub(super) enum Outcome {
 pub(crate) struct Flights {
     table: Mutex<Table>,
     closed: AtomicBool,
-    /// Tells those who compute without a lock; a lease tells the others.
+    /// Ends computations without a lock; a computation under a lock ends with its lease.
     closing: Signal,
 }
 
@@ -81,8 +82,8 @@ struct Flight {
     trouble: Mutex<Option<LockError>>,
 }
 
-/// Who computes, and how the others learn of a change. It holds no value of a user, as the driver's
-/// thread has it for a while.
+/// Whether a caller computes, and how the others learn of a change. It holds no value of a user, as the
+/// driver's thread has it for a while.
 #[derive(Default)]
 struct Seats {
     led: AtomicBool,
@@ -90,9 +91,9 @@ struct Seats {
     offered: Notify,
     /// Wakes all waiters.
     changed: Signal,
-    /// How often the seat has become free.
+    /// The number of times that the seat has become free.
     freed: AtomicUsize,
-    /// The driver looks after a seat that nobody takes.
+    /// The driver looks after a seat that no caller takes.
     guarded: AtomicBool,
 }
 
@@ -142,8 +143,8 @@ impl Flights {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Ready when the manager is shut down, for those who ask before looking at
-    /// [`is_closed`](Self::is_closed).
+    /// Ready when the manager is shut down. Call it before [`is_closed`](Self::is_closed), or a shutdown in
+    /// between is missed.
     pub(super) fn closing(&self) -> Given<'_> {
         self.closing.given()
     }
@@ -218,8 +219,7 @@ impl Caller {
     }
 }
 
-/// The wait for the offer of a seat. An offer that it leaves alone goes on to the next waiter, whose
-/// waker may panic.
+/// The wait for the offer of a seat. Dropped with an offer, it wakes the next waiter, whose waker may panic.
 struct Offered<'a, 'b>(Pin<&'a mut Option<Notified<'b>>>);
 
 impl<'a, 'b> Offered<'a, 'b> {
@@ -324,13 +324,13 @@ impl Drop for Seat<'_> {
     fn drop(&mut self) {
         let Caller { flights, flight, id } = self.caller;
         if flight.outcome.get().is_some() {
-            // The seat stays taken: nobody needs it any more.
+            // The seat stays taken: no caller needs it any more.
             flight.seats.changed.give();
             return;
         }
         flight.seats.freed.fetch_add(1, Ordering::SeqCst);
         flight.seats.led.store(false, Ordering::SeqCst);
-        // Whoever joins from here on finds the seat free.
+        // A caller that joins from here on finds the seat free.
         if flights.table().entry(id, flight).is_some_and(|entry| entry.callers > 1) {
             flight.seats.offer(self.driver);
         }
@@ -348,9 +348,9 @@ impl Seats {
         driver.spawn(async move { seats.guard(&timers).await });
     }
 
-    /// Wakes all waiters if nobody takes the seat. It ends as soon as it has, or the seat is taken for
-    /// long: a waiter only goes to sleep while the seat is taken, and when that one becomes free there
-    /// is another guard.
+    /// Wakes all waiters if no caller takes the seat. It ends after that, or when the seat is taken for
+    /// [`PATIENCE`]: a waiter only goes to sleep while the seat is taken, and a seat that becomes free gets
+    /// another guard.
     async fn guard(&self, timers: &Driver) {
         loop {
             let freed = self.freed.load(Ordering::SeqCst);

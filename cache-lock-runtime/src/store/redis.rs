@@ -42,7 +42,7 @@ use self::{
     inbox::Mailbox,
     link::{Link, Links, settle},
     script::Scripts,
-    window::{Entered, Lane, Permit},
+    window::{Lane, Permit, Room},
 };
 use super::{Ended, Extended, Extension, Inbox, Released, Store};
 use crate::{
@@ -266,8 +266,8 @@ impl RedisStore {
                 answer
             };
             let answer = match link.window.enter(lane) {
-                Entered::Now(permit) => self.inner.driver.within(give_up, in_time(permit)).await,
-                Entered::Full => {
+                Room::Now(permit) => self.inner.driver.within(give_up, in_time(permit)).await,
+                Room::Full => {
                     match self
                         .inner
                         .driver
@@ -280,7 +280,7 @@ impl RedisStore {
                         None => return Err(BackendError::overloaded()),
                     }
                 }
-                Entered::Closed => continue,
+                Room::Closed => continue,
             };
             match answer.unwrap_or_else(|| Err(self.overdue(&link))) {
                 Ok(value) => return Ok(Ran { value, repeated }),

@@ -20,11 +20,11 @@ const MEMORY: Duration = Duration::from_secs(2);
 /// Exponential backoff with full jitter (M. Brooker, *Exponential Backoff And Jitter*, 2015), shared
 /// by all runtimes and callers of a manager.
 pub(super) struct Backoff {
-    state: Mutex<State>,
+    state: Mutex<Openings>,
     opened: Notify,
 }
 
-struct State {
+struct Openings {
     /// The last opening failed, or the connection that came of it was of no use.
     failing: Option<BackendError>,
     failures: u32,
@@ -36,7 +36,7 @@ struct State {
 impl Backoff {
     pub(super) fn new(random: u64) -> Self {
         let start = Moment::from_nanos(0);
-        let state = State {
+        let state = Openings {
             failing: None,
             failures: 0,
             failed_at: start,
@@ -46,7 +46,7 @@ impl Backoff {
         Self { state: Mutex::new(state), opened: Notify::new() }
     }
 
-    /// Waits until a connection may be opened. While openings fail, one turn is given for each pause.
+    /// Waits until a connection may be opened. While openings fail, each pause ends with one turn.
     pub(super) async fn turn(&self, driver: &Driver) {
         loop {
             let opened = self.opened.notified();
@@ -63,7 +63,7 @@ impl Backoff {
         if now < state.not_before {
             return Err(state.not_before);
         }
-        // Its outcome is not known before the next one asks.
+        // The next task may ask before the outcome of this opening is known.
         state.not_before = now.after(state.pause());
         Ok(())
     }
@@ -96,12 +96,12 @@ impl Backoff {
         self.state().failing.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Openings> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Openings {
     fn pause(&mut self) -> Duration {
         let longest = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
         self.random.below(longest)

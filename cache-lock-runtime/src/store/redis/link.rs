@@ -469,7 +469,7 @@ impl Links {
             self.lost();
         }
         drop(slots);
-        // Whoever asks next finds another connection by now.
+        // The next request finds another connection by now.
         link.window.close();
     }
 
@@ -483,7 +483,7 @@ impl Links {
         slot.opened.get()?.as_ref().ok().cloned()
     }
 
-    /// The manager has ended, and with it the clock of all that is being opened.
+    /// Ends all openings: the manager has ended, and its thread was their clock.
     pub(super) fn end(&self) {
         for slot in self.slots().values() {
             slot.end.notify_one();
@@ -520,7 +520,7 @@ async fn listen_later(entry: &Entry, link: &Link, driver: &Driver) -> ControlFlo
         if let Some(Err(error)) = opened
             && is_over(&error)
         {
-            // Whoever asks over it finds out.
+            // The next request over it finds out.
             return ControlFlow::Continue(());
         }
         if tries == LISTENING_TRIES {

@@ -25,7 +25,7 @@ impl Setup {
         let (store, _inbox) = new.expect("a URL");
         let link = store.link(soon()).await.expect("the server runs");
         let mut permits = Vec::new();
-        while let Entered::Now(permit) = link.window.enter(Lane::Questions) {
+        while let Room::Now(permit) = link.window.enter(Lane::Questions) {
             permits.push(permit);
         }
         Self { store, owners, link, permits, _inbox }

@@ -79,7 +79,7 @@ fn a_server_that_becomes_slow_is_not_queued_up() {
 fn full() -> (Arc<Window>, Vec<Permit>) {
     let window = Arc::new(Window::default());
     let mut permits = Vec::new();
-    while let Entered::Now(permit) = window.enter(Lane::Questions) {
+    while let Room::Now(permit) = window.enter(Lane::Questions) {
         permits.push(permit);
     }
     (window, permits)
