@@ -11,8 +11,11 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{LockError, LockKey, LockManager, LockOptions, LostReason, Released};
+use cache_lock::{
+    LockError, LockKey, LockManager, LockOptions, LostReason, Released, SingleFlight,
+};
 use test_support::{Proxy, RedisServer, wait_until};
+use tokio::sync::oneshot::error::RecvError;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
@@ -258,6 +261,49 @@ async fn a_waker_that_panics_keeps_no_other_waiter_asleep() {
         for other in others {
             let refused = other.await.expect("it does not panic");
             assert!(matches!(refused, Err(LockError::ShutDown)), "{refused:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wakers_that_panic_keep_no_caller_of_a_single_flight_asleep() {
+    in_time(async {
+        let locks = LockManager::in_memory();
+        let patient = LockOptions::new().timeout(Duration::from_secs(600));
+        let options = SingleFlight::new().lock(patient).local();
+        let waker = Waker::from(Arc::new(PanicsToo));
+        let mut context = Context::from_waker(&waker);
+        for lands in [true, false] {
+            let key = LockKey::new("flight").part(lands);
+            let (sender, computed) = tokio::sync::oneshot::channel();
+            let compute = async move || computed.await;
+            let mut leading = Box::pin(locks.single_flight(key.clone(), &options, compute));
+            assert!(leading.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            let mut waiting: Vec<_> = (0..2)
+                .map(|_| {
+                    let compute = async || Ok::<_, RecvError>(2);
+                    Box::pin(locks.single_flight(key.clone(), &options, compute))
+                })
+                .collect();
+            for waiting in &mut waiting {
+                assert!(waiting.as_mut().poll(&mut context).is_pending());
+            }
+            let (others, joining) = (locks.clone(), key.clone());
+            let before = locks.in_hand().timers;
+            let other = tokio::spawn(async move {
+                others.single_flight(joining, &options, async || Ok::<_, RecvError>(2)).await
+            });
+            wait_until("it waits", || locks.in_hand().timers > before);
+            let value = if lands {
+                sender.send(1).expect("the leader waits");
+                assert_eq!(leading.await.expect("a panic of others is none of it"), 1);
+                1
+            } else {
+                drop(leading);
+                2
+            };
+            assert_eq!(other.await.expect("it does not panic").expect("no failure"), value);
         }
     })
     .await;

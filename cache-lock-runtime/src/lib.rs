@@ -21,6 +21,7 @@ mod owner;
 #[doc(hidden)]
 pub mod private;
 mod queue;
+mod random;
 mod renew;
 mod retry;
 mod scope;

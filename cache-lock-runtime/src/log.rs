@@ -1,5 +1,5 @@
-//! What is logged. A subscriber is code of the user's: one that panics costs its line, and nothing of
-//! what comes after it. So all events and spans of this crate go through here.
+//! Events and spans. A subscriber is code of the user's: if it panics, only its line is lost. So all events
+//! and spans of this crate go through here.
 
 use std::{fmt, time::Duration};
 
@@ -19,7 +19,7 @@ macro_rules! warn_event {
 
 pub(crate) use {debug_event as debug, warn_event as warn};
 
-/// A span around what is waited for.
+/// A span around a wait.
 pub(crate) struct Span(Option<tracing::Span>);
 
 impl Span {
@@ -29,13 +29,13 @@ impl Span {
         Self(span)
     }
 
-    pub(crate) fn enter(&self) -> Entered<'_> {
+    pub(crate) fn enter(&self) -> EnteredSpan<'_> {
         let mut entered = None;
         unharmed(|| entered = self.0.as_ref().map(tracing::Span::enter));
-        Entered(entered)
+        EnteredSpan(entered)
     }
 
-    /// How it has ended.
+    /// Records how the wait has ended.
     pub(crate) fn record(&self, waited: Duration, outcome: &str) {
         unharmed(|| {
             if let Some(span) = &self.0 {
@@ -68,9 +68,9 @@ impl fmt::Debug for Span {
 }
 
 #[must_use]
-pub(crate) struct Entered<'a>(Option<tracing::span::Entered<'a>>);
+pub(crate) struct EnteredSpan<'a>(Option<tracing::span::Entered<'a>>);
 
-impl Drop for Entered<'_> {
+impl Drop for EnteredSpan<'_> {
     fn drop(&mut self) {
         unharmed(|| drop(self.0.take()));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Moment;
+use crate::{clock::Moment, random::Random};
 
 /// The pauses at first: critical sections are mostly short.
 const SHORTEST: Duration = Duration::from_micros(400);
@@ -28,13 +28,12 @@ const LISTED: (Duration, Duration) = (Duration::from_millis(5), Duration::from_s
 #[derive(Debug)]
 pub(crate) struct Pace {
     since: Option<Moment>,
-    random: u64,
+    random: Random,
 }
 
 impl Pace {
     pub(crate) fn new(random: u64) -> Self {
-        // The state of the generator must not be zero.
-        Self { since: None, random: random | 1 }
+        Self { since: None, random: Random::new(random) }
     }
 
     /// The wait is over.
@@ -75,18 +74,13 @@ impl Pace {
         self.since.get_or_insert(now).until(now)
     }
 
-    /// A number to draw by (xorshift: G. Marsaglia, 2003).
     pub(crate) fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
+        self.random.number()
     }
 
     fn upper_half(&mut self, pause: Duration) -> Duration {
         let half = pause / 2;
-        let spread = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
-        half + Duration::from_nanos(self.random() % spread)
+        half + self.random.below(half)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Tells all who wait for something that it has happened.
+//! Wakes all tasks that wait for an event.
 //!
-//! `tokio::sync::Notify` wakes nobody after a waker that has panicked.
+//! After a waker that panics, `tokio::sync::Notify` wakes none of the others.
 
 use std::{
     collections::BTreeMap,
@@ -14,18 +14,18 @@ use crate::driver::unharmed;
 
 #[derive(Default)]
 pub(crate) struct Signal {
-    state: Mutex<State>,
+    state: Mutex<Listeners>,
 }
 
 #[derive(Default)]
-struct State {
-    /// How often it was given.
+struct Listeners {
+    /// The number of times that it was given.
     given: u64,
     waiting: Waiting,
     serial: u64,
 }
 
-/// Wakers by number. One is kept without an allocation, as a lease has no more as a rule.
+/// Wakers by number. The first needs no allocation, as a lease rarely has more.
 #[derive(Default)]
 struct Waiting {
     one: Option<(u64, Waker)>,
@@ -66,7 +66,7 @@ impl Waiting {
 }
 
 impl Signal {
-    /// Wakes all whose wait began before.
+    /// Ends every wait that began before.
     pub(crate) fn give(&self) {
         let waiting = {
             let mut state = self.state();
@@ -81,13 +81,13 @@ impl Signal {
         Given { signal: self, before: self.state().given, slot: None }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Listeners> {
         // Nothing in here panics while it is locked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Wakers are code of whoever waits: one that panics must not keep the others asleep.
+/// Wakers are code of the user's: one that panics must not keep the others asleep.
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         unharmed(|| waker.wake());

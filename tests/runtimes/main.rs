@@ -5,6 +5,7 @@
 mod fleet;
 
 mod blocked;
+mod ended_managers;
 mod ends;
 mod several;
 mod without_io;

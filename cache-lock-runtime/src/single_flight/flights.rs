@@ -1,16 +1,19 @@
 //! The flights of a manager: who computes, who waits for that, and what came of it.
 //!
-//! A seat that becomes free is handed to nobody. One waiter is woken, and whoever is polled first takes
-//! it. If nobody has within [`PATIENCE`], all are woken: the one may be kept aside without being polled.
+//! A seat that becomes free is handed to no waiter. One waiter is woken, and the first caller that is polled
+//! takes the seat. If it is still free after [`PATIENCE`], all are woken: that waiter may be kept aside
+//! without being polled.
 
 use std::{
     any::{Any, TypeId},
     collections::{BTreeMap, HashMap},
-    pin::pin,
+    future::poll_fn,
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -21,6 +24,7 @@ use crate::{
     driver::{Driver, unharmed},
     error::LockError,
     key::LockKey,
+    signal::{Given, Signal},
 };
 
 /// How long one waiter may leave a free seat alone before all are woken.
@@ -51,8 +55,8 @@ pub(super) enum Outcome {
 pub(crate) struct Flights {
     table: Mutex<Table>,
     closed: AtomicBool,
-    /// Tells those who compute without a lock; a lease tells the others.
-    closing: Notify,
+    /// Ends computations without a lock; a computation under a lock ends with its lease.
+    closing: Signal,
 }
 
 #[derive(Default)]
@@ -78,15 +82,18 @@ struct Flight {
     trouble: Mutex<Option<LockError>>,
 }
 
-/// Who computes, and how the others learn of a change. It holds no value of a user, as the driver's
-/// thread has it for a while.
+/// Whether a caller computes, and how the others learn of a change. It holds no value of a user, as the
+/// driver's thread has it for a while.
 #[derive(Default)]
 struct Seats {
     led: AtomicBool,
-    changed: Notify,
-    /// How often the seat has become free.
+    /// Wakes one waiter for a free seat.
+    offered: Notify,
+    /// Wakes all waiters.
+    changed: Signal,
+    /// The number of times that the seat has become free.
     freed: AtomicUsize,
-    /// The driver looks after a seat that nobody takes.
+    /// The driver looks after a seat that no caller takes.
     guarded: AtomicBool,
 }
 
@@ -126,9 +133,9 @@ impl Flights {
         self.closed.store(true, Ordering::SeqCst);
         let seats: Vec<_> =
             self.table().by_id.values().map(|entry| Arc::clone(&entry.flight.seats)).collect();
-        self.closing.notify_waiters();
+        self.closing.give();
         for seats in seats {
-            seats.changed.notify_waiters();
+            seats.changed.give();
         }
     }
 
@@ -136,10 +143,10 @@ impl Flights {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Ready when the manager is shut down, for those who ask before looking at
-    /// [`is_closed`](Self::is_closed).
-    pub(super) fn closing(&self) -> Notified<'_> {
-        self.closing.notified()
+    /// Ready when the manager is shut down. Call it before [`is_closed`](Self::is_closed), or a shutdown in
+    /// between is missed.
+    pub(super) fn closing(&self) -> Given<'_> {
+        self.closing.given()
     }
 
     /// The number of flights, those included whose values are kept.
@@ -180,9 +187,10 @@ impl Caller {
     pub(super) async fn turn<'a>(&'a self, driver: &'a Arc<Driver>, deadline: Moment) -> Turn<'a> {
         let flight = &*self.flight;
         loop {
-            let mut changed = pin!(flight.seats.changed.notified());
             // Registered before anything is looked at, so that no change falls in between.
-            changed.as_mut().enable();
+            let changed = flight.seats.changed.given();
+            let offered = pin!(Some(flight.seats.offered.notified()));
+            let mut offered = Offered::enable(offered);
             if let Some(outcome) = flight.outcome.get() {
                 return Turn::Landed(outcome.clone());
             }
@@ -201,8 +209,35 @@ impl Caller {
             if Moment::now() >= deadline {
                 return Turn::Late(flight.trouble().clone());
             }
-            driver.within(deadline, changed).await;
+            let mut changed = pin!(changed);
+            let either = poll_fn(|context| match offered.poll(context) {
+                Poll::Pending => changed.as_mut().poll(context),
+                ready => ready,
+            });
+            driver.within(deadline, either).await;
         }
+    }
+}
+
+/// The wait for the offer of a seat. Dropped with an offer, it wakes the next waiter, whose waker may panic.
+struct Offered<'a, 'b>(Pin<&'a mut Option<Notified<'b>>>);
+
+impl<'a, 'b> Offered<'a, 'b> {
+    fn enable(mut notified: Pin<&'a mut Option<Notified<'b>>>) -> Self {
+        if let Some(notified) = notified.as_mut().as_pin_mut() {
+            notified.enable();
+        }
+        Self(notified)
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().as_pin_mut().map_or(Poll::Ready(()), |notified| notified.poll(context))
+    }
+}
+
+impl Drop for Offered<'_, '_> {
+    fn drop(&mut self) {
+        unharmed(|| self.0.set(None));
     }
 }
 
@@ -289,13 +324,13 @@ impl Drop for Seat<'_> {
     fn drop(&mut self) {
         let Caller { flights, flight, id } = self.caller;
         if flight.outcome.get().is_some() {
-            // The seat stays taken: nobody needs it any more.
-            flight.seats.changed.notify_waiters();
+            // The seat stays taken: no caller needs it any more.
+            flight.seats.changed.give();
             return;
         }
         flight.seats.freed.fetch_add(1, Ordering::SeqCst);
         flight.seats.led.store(false, Ordering::SeqCst);
-        // Whoever joins from here on finds the seat free.
+        // A caller that joins from here on finds the seat free.
         if flights.table().entry(id, flight).is_some_and(|entry| entry.callers > 1) {
             flight.seats.offer(self.driver);
         }
@@ -305,7 +340,7 @@ impl Drop for Seat<'_> {
 impl Seats {
     /// Wakes one waiter for a free seat.
     fn offer(self: &Arc<Self>, driver: &Arc<Driver>) {
-        self.changed.notify_one();
+        unharmed(|| self.offered.notify_one());
         if self.guarded.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -313,9 +348,9 @@ impl Seats {
         driver.spawn(async move { seats.guard(&timers).await });
     }
 
-    /// Wakes all waiters if nobody takes the seat. It ends as soon as it has, or the seat is taken for
-    /// long: a waiter only goes to sleep while the seat is taken, and when that one becomes free there
-    /// is another guard.
+    /// Wakes all waiters if no caller takes the seat. It ends after that, or when the seat is taken for
+    /// [`PATIENCE`]: a waiter only goes to sleep while the seat is taken, and a seat that becomes free gets
+    /// another guard.
     async fn guard(&self, timers: &Driver) {
         loop {
             let freed = self.freed.load(Ordering::SeqCst);
@@ -326,7 +361,7 @@ impl Seats {
             let is_led = || self.led.load(Ordering::SeqCst);
             if !is_led() {
                 self.guarded.store(false, Ordering::SeqCst);
-                return unharmed(|| self.changed.notify_waiters());
+                return self.changed.give();
             }
             self.guarded.store(false, Ordering::SeqCst);
             // It may have become free before that was said.

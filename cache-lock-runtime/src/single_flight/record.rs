@@ -54,12 +54,12 @@ pub(super) struct Unreadable {
 }
 
 /// Where a computed value goes.
-enum Place {
+enum Destination {
     /// Into the store, as this text.
     Store(String),
     /// Into the memory of its process, for this time.
     Process(Duration),
-    /// To the callers who have asked by now.
+    /// To the callers that have asked by now.
     Nowhere,
 }
 
@@ -113,7 +113,7 @@ impl<T> Record<T> {
     }
 
     /// Decides where a value goes, and logs why if that is not the store.
-    fn place(&self, key: &LockKey, value: &T, unreadable: Option<Unreadable>) -> Place {
+    fn place(&self, key: &LockKey, value: &T, unreadable: Option<Unreadable>) -> Destination {
         let now = Moment::now();
         if let Some(Unreadable { ends, error }) = unreadable
             && now < ends
@@ -125,14 +125,14 @@ impl<T> Record<T> {
                  alone; until it ends this process keeps its own value (a version of the record would \
                  give each program its own)"
             );
-            return Place::Process(kept);
+            return Destination::Process(kept);
         }
         let not_kept = |error: &dyn Display| {
             log::warn!(
                 %key, %error, kept = ?self.ttl,
                 "value not recorded: JSON does not keep it; this process keeps its own value"
             );
-            Place::Process(self.ttl)
+            Destination::Process(self.ttl)
         };
         let text = match (self.encode)(value) {
             Ok(text) => text,
@@ -141,12 +141,12 @@ impl<T> Record<T> {
         let (size, max_size) = (text.len(), self.max_size);
         if size > max_size {
             log::warn!(%key, size, max_size, "value not recorded: it is too large");
-            return Place::Nowhere;
+            return Destination::Nowhere;
         }
         let is_same = (self.decode)(text.as_bytes())
             .and_then(|read| Ok((self.fingerprint)(&read)? == (self.fingerprint)(value)?));
         match is_same {
-            Ok(true) => Place::Store(text),
+            Ok(true) => Destination::Store(text),
             Ok(false) => not_kept(
                 &"it reads back as another value: JSON has no NaN, no infinity, and one `null` for \
                   `None`, `Some(None)` and `()`",
@@ -202,7 +202,7 @@ where
     where
         P: Failures<E>,
     {
-        // Whoever had the lock before may have recorded it.
+        // The holder before may have recorded it.
         let mut unreadable = None;
         match self.find(record, &seat).await {
             Ok(Look::Found(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
@@ -221,17 +221,17 @@ where
             Err(error) => return self.settle(seat, Err(error)),
         };
         match record.place(guard.key(), &value, unreadable) {
-            Place::Store(text) => {
+            Destination::Store(text) => {
                 let value = seat.land(value, None);
                 record.write(self.manager, guard, &self.record_name(), &text).await;
                 Ok(value)
             }
-            Place::Process(time) => Ok(seat.land(value, Some(time))),
-            Place::Nowhere => Ok(seat.land(value, None)),
+            Destination::Process(time) => Ok(seat.land(value, Some(time))),
+            Destination::Nowhere => Ok(seat.land(value, None)),
         }
     }
 
-    /// Keeps a value that nobody waits for in the memory of its process.
+    /// Keeps a value without waiting callers in the memory of its process.
     async fn keep(&self, value: &T, time: Duration) {
         let caller = self.manager.flights.join(self.id.clone());
         if let Turn::Lead(seat) = caller.turn(&self.manager.driver, Moment::now()).await {
@@ -268,9 +268,11 @@ where
                 match computed {
                     Ok(Ok(value)) => {
                         match record.place(key, &value, unreadable) {
-                            Place::Store(text) => record.write(manager, &guard, &name, &text).await,
-                            Place::Process(time) => self.keep(&value, time).await,
-                            Place::Nowhere => {}
+                            Destination::Store(text) => {
+                                record.write(manager, &guard, &name, &text).await
+                            }
+                            Destination::Process(time) => self.keep(&value, time).await,
+                            Destination::Nowhere => {}
                         }
                         Some(value)
                     }

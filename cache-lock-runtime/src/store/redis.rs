@@ -13,6 +13,8 @@ mod record;
 pub(crate) mod replay;
 mod script;
 mod stall;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "tls")]
 mod tls;
 mod window;
@@ -40,7 +42,7 @@ use self::{
     inbox::Mailbox,
     link::{Link, Links, settle},
     script::Scripts,
-    window::{Entered, Lane, Permit},
+    window::{Lane, Permit, Room},
 };
 use super::{Ended, Extended, Extension, Inbox, Released, Store};
 use crate::{
@@ -77,6 +79,12 @@ struct Inner {
     /// The longest time that one request may take.
     attempt: Duration,
     probe: stall::Probe,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.links.end();
+    }
 }
 
 impl RedisStore {
@@ -247,7 +255,10 @@ impl RedisStore {
         loop {
             let link = self.link_off_replica(give_up, &to_replica).await?;
             let (store, over, send) = (self.clone(), Arc::clone(&link), send.clone());
-            let in_time = |permit| async move {
+            let is_sent = Arc::new(AtomicBool::new(false));
+            let sent = Arc::clone(&is_sent);
+            let in_time = move |permit| async move {
+                sent.store(true, Ordering::Relaxed);
                 let answer = store.in_time(&over, send(store.clone(), Arc::clone(&over))).await;
                 if is_answer(&answer) {
                     Permit::answered(permit);
@@ -255,8 +266,8 @@ impl RedisStore {
                 answer
             };
             let answer = match link.window.enter(lane) {
-                Entered::Now(permit) => self.inner.driver.within(give_up, in_time(permit)).await,
-                Entered::Full => {
+                Room::Now(permit) => self.inner.driver.within(give_up, in_time(permit)).await,
+                Room::Full => {
                     match self
                         .inner
                         .driver
@@ -265,10 +276,11 @@ impl RedisStore {
                     {
                         Some(Some(answer)) => Some(answer),
                         Some(None) => continue,
+                        None if is_sent.load(Ordering::Relaxed) => None,
                         None => return Err(BackendError::overloaded()),
                     }
                 }
-                Entered::Closed => continue,
+                Room::Closed => continue,
             };
             match answer.unwrap_or_else(|| Err(self.overdue(&link))) {
                 Ok(value) => return Ok(Ran { value, repeated }),

@@ -19,7 +19,7 @@ use super::{
     is_answer,
     link::Link,
     unexpected,
-    window::{Entered, Lane, Permit},
+    window::{Lane, Permit, Room},
 };
 use crate::{
     clock::Moment,
@@ -37,6 +37,7 @@ impl RedisStore {
         progress: impl Fn(Progress) + Clone + Send + 'static,
     ) -> Result<Reply, Failed> {
         let request = Unsent { store: self, request: Arc::new(Request::new(question)) };
+        let mut delayed = false;
         loop {
             let request = &request.request;
             let give_up = Moment::now().after(self.attempt_of(request));
@@ -49,10 +50,18 @@ impl RedisStore {
                 }
             };
             let answered = match link.window.enter(Lane::Questions) {
-                Entered::Now(permit) => Some(
-                    self.clone().ask_over(Arc::clone(&link), Arc::clone(request), permit).await,
-                ),
-                Entered::Full => {
+                Room::Now(permit) => {
+                    if delayed {
+                        progress(Progress::Sent);
+                    }
+                    let (store, over, request) =
+                        (self.clone(), Arc::clone(&link), Arc::clone(request));
+                    Some(store.ask_over(over, request, permit).await)
+                }
+                Room::Full => {
+                    // Another thread may send the request as soon as it is queued, and says so.
+                    delayed = true;
+                    progress(Progress::Delayed);
                     let (store, over, request) =
                         (self.clone(), Arc::clone(&link), Arc::clone(request));
                     let sent = progress.clone();
@@ -60,12 +69,11 @@ impl RedisStore {
                         sent(Progress::Sent);
                         store.ask_over(over, request, permit)
                     });
-                    progress(Progress::Delayed);
                     turn.await
                 }
-                Entered::Closed => None,
+                Room::Closed => None,
             };
-            // Else the connection was replaced before anything was sent.
+            // Else the connection was replaced before the question was sent.
             if let Some(answered) = answered {
                 return self.read(answered);
             }
@@ -78,7 +86,7 @@ impl RedisStore {
     }
 
     /// Asks over a connection, until the time of an attempt is over.
-    async fn ask_over(self, link: Arc<Link>, request: Arc<Request>, permit: Permit) -> Answered {
+    async fn ask_over(self, link: Arc<Link>, request: Arc<Request>, permit: Permit) -> Response {
         let heard = self.inner.links.are_heard();
         request.take_charge();
         let sent_at = Moment::now();
@@ -103,11 +111,11 @@ impl RedisStore {
         // Of a refused one it is known that it was not carried out.
         open.settled = matches!(answer, Err(Failure::Refused(_)));
         open.astray = matches!(answer, Err(Failure::Unknown(_)));
-        Answered { open, answer }
+        Response { open, answer }
     }
 
-    fn read(&self, answered: Answered) -> Result<Reply, Failed> {
-        let Answered { mut open, answer } = answered;
+    fn read(&self, answered: Response) -> Result<Reply, Failed> {
+        let Response { mut open, answer } = answered;
         match answer {
             Ok(value) => {
                 self.note_refusal(&value);
@@ -192,7 +200,7 @@ impl RedisStore {
     }
 }
 
-/// A question, and who cares for its tokens if its asker is gone.
+/// A question, and whether its tokens are cared for if its asker is gone.
 struct Request {
     question: Question,
     /// It was sent, or is asked again: it is not for [`Unsent`] to end its tokens.
@@ -204,14 +212,14 @@ impl Request {
         Self { question, in_charge: AtomicBool::new(false) }
     }
 
-    /// True if nobody was in charge before.
+    /// True for the first caller.
     fn take_charge(&self) -> bool {
         !self.in_charge.swap(true, Ordering::AcqRel)
     }
 }
 
-/// A question that was not sent yet. If nobody waits for that any longer, its tokens are over
-/// all the same, so the one that it was to end is released.
+/// A question that was not sent yet. If its asker leaves, its tokens are over all the same, so the
+/// store releases the token that the question was to end.
 struct Unsent<'a> {
     store: &'a RedisStore,
     request: Arc<Request>,
@@ -250,7 +258,7 @@ struct Open {
 }
 
 /// An answer that is still to be seen by the asker.
-struct Answered {
+struct Response {
     open: Open,
     answer: Result<Value, Failure>,
 }

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{clock::Moment, driver::Driver, error::BackendError};
+use crate::{clock::Moment, driver::Driver, error::BackendError, random::Random};
 
 /// The upper bound of the first pause. It doubles with each failure.
 const SHORTEST: Duration = Duration::from_millis(20);
@@ -20,34 +20,33 @@ const MEMORY: Duration = Duration::from_secs(2);
 /// Exponential backoff with full jitter (M. Brooker, *Exponential Backoff And Jitter*, 2015), shared
 /// by all runtimes and callers of a manager.
 pub(super) struct Backoff {
-    state: Mutex<State>,
+    state: Mutex<Openings>,
     opened: Notify,
 }
 
-struct State {
+struct Openings {
     /// The last opening failed, or the connection that came of it was of no use.
     failing: Option<BackendError>,
     failures: u32,
     failed_at: Moment,
     not_before: Moment,
-    random: u64,
+    random: Random,
 }
 
 impl Backoff {
     pub(super) fn new(random: u64) -> Self {
         let start = Moment::from_nanos(0);
-        let state = State {
+        let state = Openings {
             failing: None,
             failures: 0,
             failed_at: start,
             not_before: start,
-            // The state of the generator must not be zero.
-            random: random | 1,
+            random: Random::new(random),
         };
         Self { state: Mutex::new(state), opened: Notify::new() }
     }
 
-    /// Waits until a connection may be opened. While openings fail, one turn is given for each pause.
+    /// Waits until a connection may be opened. While openings fail, each pause ends with one turn.
     pub(super) async fn turn(&self, driver: &Driver) {
         loop {
             let opened = self.opened.notified();
@@ -64,7 +63,7 @@ impl Backoff {
         if now < state.not_before {
             return Err(state.not_before);
         }
-        // Its outcome is not known before the next one asks.
+        // The next task may ask before the outcome of this opening is known.
         state.not_before = now.after(state.pause());
         Ok(())
     }
@@ -97,20 +96,15 @@ impl Backoff {
         self.state().failing.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Openings> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Openings {
     fn pause(&mut self) -> Duration {
         let longest = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
-        // xorshift: G. Marsaglia, 2003.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let spread = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX).max(1);
-        Duration::from_nanos(self.random % spread)
+        self.random.below(longest)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a server says to a connection that it does not take.
+//! The reasons that a server gives for not taking a connection.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::{
     error::{BackendError, BackendErrorKind},
 };
 
-/// A server that closes a connection at once says why before that, or never.
+/// How long a server may take to say why it closes a connection.
 const GREETING: Duration = Duration::from_millis(200);
 
-/// More of it is no reason that a reader goes through.
+/// The longest reason that is read, in bytes.
 const LONGEST: usize = 1024;
 
 /// Why a connection was not opened.

@@ -12,28 +12,27 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     task::Poll,
     time::Duration,
 };
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ProtocolVersion, PushInfo, PushKind, RedisError, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
+    AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, aio::MultiplexedConnection,
 };
 use tokio::{
     runtime::{Handle, Id},
     sync::Notify,
 };
 
+pub(super) use self::open::{Link, settle};
 use super::{
     backoff::Backoff,
     config::Parsed,
-    failure::{Failure, describe},
+    failure::describe,
     greeting,
     inbox::{Hearing, Mailbox, is_over},
-    window::Window,
 };
 use crate::{
     clock::Moment,
@@ -43,9 +42,7 @@ use crate::{
     signal::Signal,
 };
 
-/// So many answers in a row that do not come in time end a connection, if there was none at all
-/// for the time of an attempt: nothing else ends one whose other side is gone without a word.
-const PATIENCE: u32 = 2;
+mod open;
 
 /// The longest time that opening a connection may take.
 const OPENING: Duration = Duration::from_secs(5);
@@ -58,74 +55,6 @@ const CLOSED_TO_HELLO: u32 = 2;
 /// After so many tries in vain it is said that there are no pushes yet.
 const LISTENING_TRIES: u32 = 5;
 
-/// An open connection.
-pub(super) struct Link {
-    connection: MultiplexedConnection,
-    /// The runtime that serves it.
-    runtime: Handle,
-    /// The requests for locks, and their releases, that are in flight over it.
-    pub(super) window: Arc<Window>,
-    /// The number under which it is known to the mailbox.
-    number: u64,
-    /// The connection on which the server is listened to, if it takes no other commands there.
-    apart: Option<MultiplexedConnection>,
-    /// An answer has come over it.
-    proven: AtomicBool,
-    overdue: AtomicU32,
-    /// When something was sent to which, or after which, nothing was answered; 0 for never.
-    silent_since: AtomicU64,
-}
-
-impl Link {
-    fn new(
-        connection: MultiplexedConnection,
-        apart: Option<MultiplexedConnection>,
-        number: u64,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            connection,
-            runtime: Handle::current(),
-            window: Arc::default(),
-            number,
-            apart,
-            proven: AtomicBool::new(false),
-            overdue: AtomicU32::new(0),
-            silent_since: AtomicU64::new(0),
-        })
-    }
-
-    /// Sends a command and waits for its answer, however long that takes.
-    ///
-    /// # Cancel safety
-    /// The command may be carried out, or not.
-    pub(super) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
-        let now = Moment::now().as_nanos();
-        let _ = self.silent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-        let mut connection = self.connection.clone();
-        connection.req_packed_command(command).await.and_then(Value::extract_error)
-    }
-
-    /// The runtime that serves it.
-    pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
-    }
-
-    fn answered(&self) {
-        self.proven.store(true, Ordering::Relaxed);
-        self.overdue.store(0, Ordering::Relaxed);
-        self.silent_since.store(0, Ordering::Relaxed);
-    }
-
-    /// Counts an answer that did not come in time. True if the connection is given up for that.
-    /// A caller at its deadline has perhaps not waited long, so the silence must be long, too.
-    fn count_overdue(&self, attempt: Duration) -> bool {
-        let counted = self.overdue.fetch_add(1, Ordering::Relaxed) + 1;
-        let since = self.silent_since.load(Ordering::Relaxed);
-        let silent = Moment::from_nanos(since).after(attempt) <= Moment::now();
-        counted >= PATIENCE && since != 0 && silent
-    }
-}
-
 /// One opening of a connection, and the connection that came of it.
 #[derive(Default)]
 struct Slot {
@@ -133,8 +62,8 @@ struct Slot {
     /// The runtime cannot have a connection: it was built without I/O.
     without_io: AtomicBool,
     ready: Signal,
-    /// Ends the task that opened it and waits for the end of the runtime.
-    end: Notify,
+    /// Ends the task that opens it and waits for the end of the runtime.
+    end: Arc<Notify>,
 }
 
 impl Slot {
@@ -289,10 +218,15 @@ impl Links {
         // The task ends with the runtime, and its entry with it.
         let mut entry = Entry { links: Arc::downgrade(self), slot: Arc::clone(&slot), id };
         let links = Arc::clone(self);
+        let end = Arc::clone(&slot.end);
         runtime.spawn(async move {
-            links.backoff.turn(&links.driver).await;
+            if unless_ended(&end, links.backoff.turn(&links.driver)).await.is_none() {
+                return;
+            }
             let link = loop {
-                let Some(opened) = unless_it_panics(links.open_in_time(id)).await else {
+                let opening = unless_it_panics(links.open_in_time(id));
+                let Some(opened) = unless_ended(&end, opening).await else { return };
+                let Some(opened) = opened else {
                     if links.driver.handle().is_some_and(|driver| driver.id() == id) {
                         // Its thread has I/O, so that was another panic.
                         return;
@@ -300,7 +234,7 @@ impl Links {
                     entry.slot.without_io.store(true, Ordering::Release);
                     entry.slot.set(Err(without_io()));
                     drop(links);
-                    return entry.slot.end.notified().await;
+                    return end.notified().await;
                 };
                 match opened {
                     Ok(link) => break link,
@@ -310,8 +244,8 @@ impl Links {
                         links.renew(&mut entry).set(Err(error));
                     }
                 }
-                links.backoff.turn(&links.driver).await;
-                if links.remove_unless_asked_for(&entry) {
+                let turn = unless_ended(&end, links.backoff.turn(&links.driver)).await;
+                if turn.is_none() || links.remove_unless_asked_for(&entry) {
                     return;
                 }
             };
@@ -327,14 +261,15 @@ impl Links {
                 return;
             }
             drop(link);
-            entry.slot.end.notified().await;
+            end.notified().await;
         });
         slot
     }
 
     /// Gives an entry a slot for another try.
     fn renew(&self, entry: &mut Entry) -> Arc<Slot> {
-        let next = Arc::new(Slot::default());
+        let end = Arc::clone(&entry.slot.end);
+        let next = Arc::new(Slot { end, ..Slot::default() });
         self.slots().insert(entry.id, Arc::clone(&next));
         std::mem::replace(&mut entry.slot, next)
     }
@@ -552,7 +487,7 @@ impl Links {
             self.lost();
         }
         drop(slots);
-        // Whoever asks next finds another connection by now.
+        // The next request finds another connection by now.
         link.window.close();
     }
 
@@ -566,16 +501,15 @@ impl Links {
         slot.opened.get()?.as_ref().ok().cloned()
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<Slot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Links {
-    fn drop(&mut self) {
+    /// Ends all openings: the manager has ended, and its thread was their clock.
+    pub(super) fn end(&self) {
         for slot in self.slots().values() {
             slot.end.notify_one();
         }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -604,7 +538,7 @@ async fn listen_later(entry: &Entry, link: &Link, driver: &Driver) -> ControlFlo
         if let Some(Err(error)) = opened
             && is_over(&error)
         {
-            // Whoever asks over it finds out.
+            // The next request over it finds out.
             return ControlFlow::Continue(());
         }
         if tries == LISTENING_TRIES {
@@ -634,6 +568,16 @@ async fn unless_it_panics<F: Future>(future: F) -> Option<F::Output> {
     .await
 }
 
+/// The output of `future`, or `None` if its connection is not wanted any more.
+async fn unless_ended<F: Future>(end: &Notify, future: F) -> Option<F::Output> {
+    let (mut end, mut future) = (pin!(end.notified()), pin!(future));
+    std::future::poll_fn(|context| match end.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => future.as_mut().poll(context).map(Some),
+    })
+    .await
+}
+
 /// A runtime's entry among the connections, which goes when this does.
 struct Entry {
     links: Weak<Links>,
@@ -653,36 +597,6 @@ impl Drop for Entry {
         }
         if let Some(Ok(link)) = self.slot.opened.get() {
             link.window.close();
-        }
-    }
-}
-
-/// What becomes of a connection after a call over it.
-pub(super) fn settle(
-    links: &Links,
-    link: &Arc<Link>,
-    answer: &Result<Value, Failure>,
-    attempt: Duration,
-) {
-    match answer {
-        Err(Failure::Closed(error)) => {
-            let proven = link.proven.load(Ordering::Relaxed);
-            links.retire(link, (!proven).then_some(error));
-        }
-        Err(Failure::Overdue(_)) => {
-            link.window.overdue();
-            if link.count_overdue(attempt) {
-                links.retire(link, None);
-            }
-        }
-        // A primary that became a replica: the name may lead to the new one.
-        Err(Failure::Refused(error) | Failure::Aborted(error))
-            if error.kind() == BackendErrorKind::ReadOnly =>
-        {
-            links.retire(link, Some(error));
-        }
-        Ok(_) | Err(Failure::Refused(_) | Failure::Aborted(_) | Failure::Unknown(_)) => {
-            link.answered();
         }
     }
 }

@@ -42,7 +42,7 @@ impl RedisStore {
         }
     }
 
-    /// Whether the server answers a request that was sent after `start`: one for all who ask.
+    /// Whether the server answers a request that was sent after `start`. All callers share one request.
     async fn answers_since(&self, start: Moment) -> bool {
         let mut last = self.inner.probe.lock().await;
         if let Some(probed) = *last

@@ -2,8 +2,8 @@
 //!
 //! A server carries requests out one after the other, so beyond a small number in flight each further
 //! one only waits, and an attempt that counts from its sending runs out in that wait. The window keeps
-//! the number near the least that keeps the server busy. What does not fit stands in a backlog, in the
-//! order of its coming, releases before questions. Renewals are few, and pass the window by.
+//! the number near the least that keeps the server busy. Requests without room stand in a backlog, first
+//! come, first served, releases before questions. Renewals are few, and pass the window by.
 
 use std::{
     collections::BTreeMap,
@@ -16,9 +16,9 @@ use std::{
 
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::clock::Moment;
+use crate::{clock::Moment, driver::unharmed};
 
-/// What a request is for. The backlog of releases is sent first: who waits for a lock waits for them.
+/// The purpose of a request. Releases are sent first: the waiters of a lock wait for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     Releases,
@@ -31,24 +31,24 @@ type Job = Box<dyn FnOnce(Permit) + Send>;
 /// The requests in flight over one connection, and those that are still to be sent.
 #[derive(Default)]
 pub(super) struct Window {
-    state: Mutex<State>,
+    state: Mutex<Traffic>,
 }
 
 #[derive(Default)]
-struct State {
+struct Traffic {
     in_flight: usize,
-    /// So many requests in flight were answered.
+    /// The number of requests in flight that were answered.
     answered: u64,
     limit: Limit,
     backlog: [BTreeMap<u64, Job>; 2],
     serial: u64,
-    /// Somebody is sending the backlog: those who make room meanwhile leave it to them.
+    /// A thread is sending the backlog. Threads that make room meanwhile leave the sending to it.
     sending: bool,
     closed: bool,
 }
 
-/// What a request finds.
-pub(super) enum Entered {
+/// Whether a request finds room.
+pub(super) enum Room {
     /// It may be sent now.
     Now(Permit),
     Full,
@@ -57,23 +57,23 @@ pub(super) enum Entered {
 }
 
 impl Window {
-    /// Room for a request, if there is any and nobody has waited for it.
-    pub(super) fn enter(self: &Arc<Self>, lane: Lane) -> Entered {
+    /// Room for a request, if there is any and no earlier request waits for it.
+    pub(super) fn enter(self: &Arc<Self>, lane: Lane) -> Room {
         let mut state = self.state();
         if state.closed {
-            return Entered::Closed;
+            return Room::Closed;
         }
         if state.in_flight < state.limit.size() && !state.is_awaited(lane) {
             state.in_flight += 1;
             drop(state);
-            return Entered::Now(Permit::new(self));
+            return Room::Now(Permit::new(self));
         }
         state.limit.reached();
-        Entered::Full
+        Room::Full
     }
 
     /// Has a request sent in its turn. `None` if the connection is not in use any more.
-    fn queue(self: &Arc<Self>, lane: Lane, job: Job) -> Option<Place> {
+    fn queue(self: &Arc<Self>, lane: Lane, job: Job) -> Option<Queued> {
         let mut state = self.state();
         if state.closed {
             return None;
@@ -83,7 +83,7 @@ impl Window {
         state.backlog[lane as usize].insert(serial, job);
         // There may be room by now.
         self.send(state);
-        Some(Place { window: Arc::clone(self), lane, serial })
+        Some(Queued { window: Arc::clone(self), lane, serial })
     }
 
     /// Does some work when it has its turn, on that runtime. `None` if the connection or
@@ -105,6 +105,9 @@ impl Window {
         let job = move |permit| {
             // A future of the caller's may not be polled for long, and would keep the permit.
             runtime.spawn(async move {
+                if sender.is_closed() {
+                    return;
+                }
                 let mut work = pin!(work(permit));
                 let outcome = future::poll_fn(|context| match work.as_mut().poll(context) {
                     Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
@@ -115,14 +118,14 @@ impl Window {
                 }
             });
         };
-        let place = self.queue(lane, Box::new(job));
+        let queued = self.queue(lane, Box::new(job));
         async move {
-            let _place = place;
+            let _queued = queued;
             receiver.await.ok()
         }
     }
 
-    /// How many requests were answered so far.
+    /// The number of requests that were answered so far.
     pub(super) fn answered(&self) -> u64 {
         self.state().answered
     }
@@ -138,7 +141,10 @@ impl Window {
         state.closed = true;
         let backlog = std::mem::take(&mut state.backlog);
         drop(state);
-        drop(backlog);
+        // Each caller is woken, by a waker that may panic.
+        for job in backlog.into_iter().flat_map(BTreeMap::into_values) {
+            unharmed(|| drop(job));
+        }
     }
 
     /// A request was not answered in time: the server has enough to do.
@@ -160,7 +166,7 @@ impl Window {
     }
 
     /// Sends as much of the backlog as there is room for.
-    fn send<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) {
+    fn send<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, Traffic>) {
         if state.sending {
             return;
         }
@@ -170,19 +176,20 @@ impl Window {
         {
             state.in_flight += 1;
             drop(state);
-            job(Permit::new(self));
+            // Hooks of the connection's runtime run in here. A panic must not end the sending for good.
+            unharmed(|| job(Permit::new(self)));
             state = self.state();
         }
         state.sending = false;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Traffic> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// Whether somebody is to be sent before a request of this lane.
+impl Traffic {
+    /// Whether the backlog has requests that come before one of this lane.
     fn is_awaited(&self, lane: Lane) -> bool {
         let releases = !self.backlog[Lane::Releases as usize].is_empty();
         let questions = !self.backlog[Lane::Questions as usize].is_empty();
@@ -230,15 +237,15 @@ impl Drop for Permit {
     }
 }
 
-/// A place in the backlog, which is given up with this.
+/// A request in the backlog. Dropped, it leaves the backlog.
 #[must_use]
-struct Place {
+struct Queued {
     window: Arc<Window>,
     lane: Lane,
     serial: u64,
 }
 
-impl Drop for Place {
+impl Drop for Queued {
     fn drop(&mut self) {
         let job = self.window.state().backlog[self.lane as usize].remove(&self.serial);
         drop(job);
@@ -259,9 +266,10 @@ struct Limit {
     base_since: Moment,
     /// The base is being measured: since when few are in flight, once they are.
     measuring: Option<Option<Moment>>,
-    /// The answers to requests that were sent since then, and what they have taken in all.
+    /// Start of the epoch whose answers are counted.
     epoch: Moment,
     answers: u32,
+    /// The sum over these answers.
     latencies: Duration,
     /// A request has found no room in this epoch.
     full: bool,
@@ -278,11 +286,11 @@ const FEW: usize = 64;
 /// It shrinks when more do, or half of it.
 const MANY: usize = 192;
 
-/// It shrinks as well when an answer takes so much longer than the least, or half of that: the shortest
-/// attempts are of 50 ms.
+/// It shrinks as well when the mean latency exceeds the least by this time, or by half of the least: the
+/// shortest attempt is 50 ms.
 const LONG: Duration = Duration::from_millis(20);
 
-/// The base is measured anew after so long.
+/// The age at which the base is measured anew.
 const BASE_LASTS: Duration = Duration::from_secs(10);
 
 impl Default for Limit {

@@ -1,4 +1,8 @@
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    task::{Context, Wake, Waker},
+};
 
 use super::*;
 
@@ -69,4 +73,65 @@ fn a_server_that_becomes_slow_is_not_queued_up() {
     server.run(Duration::from_secs(60));
     let wait = server.service * u32::try_from(server.limit.size).unwrap_or(u32::MAX);
     assert!(wait < Duration::from_millis(150), "{wait:?}, {:?}", server.limit);
+}
+
+/// A window with no room left, and what it sends goes to the current runtime.
+fn full() -> (Arc<Window>, Vec<Permit>) {
+    let window = Arc::new(Window::default());
+    let mut permits = Vec::new();
+    while let Room::Now(permit) = window.enter(Lane::Questions) {
+        permits.push(permit);
+    }
+    (window, permits)
+}
+
+fn poll<F: Future>(future: std::pin::Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+#[tokio::test]
+async fn request_whose_caller_left_before_its_turn_is_not_sent() {
+    let (window, permits) = full();
+    let runtime = Handle::current();
+    let sent = Arc::new(AtomicBool::new(false));
+    let work = {
+        let sent = Arc::clone(&sent);
+        async move |permit| {
+            sent.store(true, Ordering::Relaxed);
+            drop(permit);
+        }
+    };
+    let turn = window.turn(&runtime, Lane::Questions, work);
+    // Its task is spawned, and has not run.
+    drop(permits);
+    drop(turn);
+    tokio::task::yield_now().await;
+    assert!(!sent.load(Ordering::Relaxed));
+    assert_eq!(window.state().in_flight, 0);
+}
+
+struct Panics(AtomicUsize);
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        panic!("a waker that panics");
+    }
+}
+
+#[tokio::test]
+async fn wakers_that_panic_keep_no_caller_of_a_closed_connection_asleep() {
+    let (window, permits) = full();
+    let runtime = Handle::current();
+    let panics = Arc::new(Panics(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&panics));
+    let work = async |permit| drop::<Permit>(permit);
+    let mut turns: Vec<_> =
+        (0..3).map(|_| Box::pin(window.turn(&runtime, Lane::Questions, work))).collect();
+    assert!(turns.iter_mut().all(|turn| poll(turn.as_mut(), &waker).is_pending()));
+    window.close();
+    assert_eq!(panics.0.load(Ordering::Relaxed), turns.len());
+    assert!(turns.iter_mut().all(|turn| poll(turn.as_mut(), Waker::noop()) == Poll::Ready(None)));
+    drop(permits);
+    assert_eq!(window.state().in_flight, 0);
 }

@@ -1,0 +1,102 @@
+//! Requests that find no room on their connection.
+
+use test_support::{Direction, Fault, Proxy, RedisServer};
+
+use super::*;
+use crate::store::{Progress, Question};
+
+const EXPIRE: Duration = Duration::from_secs(60);
+
+struct Setup {
+    store: RedisStore,
+    owners: Arc<Owners>,
+    link: Arc<Link>,
+    /// All the room that the connection has.
+    permits: Vec<Permit>,
+    _inbox: Inbox,
+}
+
+impl Setup {
+    async fn new(url: &str) -> Self {
+        let (driver, owners) = (Arc::new(Driver::new()), Arc::new(Owners::new()));
+        driver.start(std::future::pending).expect("a thread");
+        let attempt = Duration::from_secs(1);
+        let new = RedisStore::new(url, None, driver, Arc::clone(&owners), attempt);
+        let (store, _inbox) = new.expect("a URL");
+        let link = store.link(soon()).await.expect("the server runs");
+        let mut permits = Vec::new();
+        while let Room::Now(permit) = link.window.enter(Lane::Questions) {
+            permits.push(permit);
+        }
+        Self { store, owners, link, permits, _inbox }
+    }
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        self.store.inner.driver.stop();
+    }
+}
+
+fn soon() -> Moment {
+    Moment::now().after(Duration::from_secs(30))
+}
+
+#[tokio::test]
+async fn question_that_moves_to_a_connection_with_room_is_noted_as_sent() {
+    let server = RedisServer::start();
+    let Setup { store, owners, link, .. } = &Setup::new(&server.url()).await;
+    let question = Question {
+        key: LockKey::from("room"),
+        token: owners.next(),
+        instead_of: None,
+        lasts: Moment::now(),
+        aside: false,
+        expire: EXPIRE,
+        block: 1,
+        wait: false,
+        listed: false,
+    };
+    let (sender, noted) = std::sync::mpsc::channel();
+    let progress = {
+        let (store, link) = (store.clone(), Arc::clone(link));
+        move |progress| {
+            if progress == Progress::Delayed {
+                // The connection is replaced while the question waits.
+                settle(&store.inner.links, &link, &closed(), store.inner.attempt);
+            }
+            sender.send(progress).expect("the test waits");
+        }
+    };
+    let reply = store.ask(question, Handle::try_current().ok(), progress).await;
+    assert!(reply.is_ok(), "{reply:?}");
+    assert_eq!(noted.try_iter().collect::<Vec<_>>(), [Progress::Delayed, Progress::Sent]);
+}
+
+fn closed() -> Result<Value, Failure> {
+    let message = "the test closed it";
+    Err(Failure::Closed(BackendError::new(BackendErrorKind::Unreachable, message)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_request_that_was_not_sent_fails_as_overloaded() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.port());
+    let mut setup = Setup::new(&server.url_through(proxy.port())).await;
+    proxy.set(Direction::Replies, Fault::Hold);
+    let ended = Ended::new(setup.owners.next(), EXPIRE, soon());
+    let release = async |store: &RedisStore| {
+        let give_up = Moment::now().after(Duration::from_millis(300));
+        let released = store.release(&LockKey::from("room"), &ended, give_up).await;
+        released.expect_err("there is no answer").kind()
+    };
+    assert_eq!(release(&setup.store).await, BackendErrorKind::Overloaded);
+    let permits = std::mem::take(&mut setup.permits);
+    let room = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        drop(permits);
+    });
+    assert_eq!(release(&setup.store).await, BackendErrorKind::Timeout);
+    room.join().expect("it ends");
+    proxy.pass();
+}
