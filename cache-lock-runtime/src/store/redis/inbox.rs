@@ -75,6 +75,11 @@ impl Mailbox {
         self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// A connection is to be opened that listens.
+    pub(super) fn prepare(&self) {
+        self.owners.begin_to_listen();
+    }
+
     /// Sees over a new connection whether the user may tell others.
     pub(super) async fn look(
         &self,
@@ -175,11 +180,13 @@ impl Mailbox {
         }
     }
 
-    /// A connection is over.
+    /// A connection is over. Called before the next one is begun, which listens to another name perhaps.
     pub(super) fn close(&self, number: u64) {
-        let closed =
-            self.live.compare_exchange(number, NONE, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if closed && number != NONE {
+        let (order, other) = (Ordering::AcqRel, Ordering::Relaxed);
+        let closed = self.owners.end_listening(|| {
+            number != NONE && self.live.compare_exchange(number, NONE, order, other).is_ok()
+        });
+        if closed {
             self.send(Push::Missed);
         }
     }

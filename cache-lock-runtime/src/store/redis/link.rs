@@ -287,8 +287,12 @@ impl Links {
         runtime.spawn(async move {
             links.backoff.turn(&links.driver).await;
             let link = loop {
+                // Not for each attempt of one opening: the first that succeeds is the one that listens.
+                if links.listens(id) {
+                    links.mailbox.prepare();
+                }
                 let Some(opened) = unless_it_panics(links.open_in_time(id)).await else {
-                    if links.driver.handle().is_some_and(|driver| driver.id() == id) {
+                    if links.listens(id) {
                         // Its thread has I/O, so that was another panic.
                         return;
                     }
@@ -325,6 +329,11 @@ impl Links {
             entry.slot.end.notified().await;
         });
         slot
+    }
+
+    /// Pushes come over the connection of this runtime, the driver's.
+    fn listens(&self, runtime: Id) -> bool {
+        self.driver.handle().is_some_and(|driver| driver.id() == runtime)
     }
 
     /// Gives an entry a slot for another try.
@@ -371,7 +380,7 @@ impl Links {
     }
 
     async fn open(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
-        let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
+        let listens = self.listens(runtime);
         let number = self.mailbox.number();
         loop {
             let listens_apart = listens && self.apart.load(Ordering::Relaxed);
@@ -493,6 +502,7 @@ impl Links {
         }
         // Whoever asks next finds another one, instead of finding out.
         let mut slots = self.slots();
+        self.mailbox.close(number);
         let opened = slots.get(&runtime).and_then(|slot| slot.opened.get());
         let closed = match opened {
             Some(Ok(link)) if link.number == number => Some(Arc::clone(&link.window)),
@@ -514,7 +524,6 @@ impl Links {
         if let Some(window) = closed {
             window.close();
         }
-        self.mailbox.close(number);
     }
 
     /// Takes a connection out of use. What is already sent over it may still be answered. With a
