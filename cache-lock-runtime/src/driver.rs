@@ -90,7 +90,13 @@ impl Driver {
 
     /// The thread was started, and by another process: that from which this one was forked.
     pub(crate) fn is_another_process(&self) -> bool {
-        self.runtime.get().is_some_and(|started| started.check().is_err())
+        self.check_process().is_err()
+    }
+
+    /// # Errors
+    /// [`BackendErrorKind::Forked`] in a process that was forked after the thread was started.
+    pub(crate) fn check_process(&self) -> Result<(), BackendError> {
+        self.runtime.get().map_or(Ok(()), Started::check)
     }
 
     fn start_thread(&self) -> io::Result<runtime::Handle> {

@@ -133,8 +133,8 @@ impl LockGuard {
     ///
     /// # Errors
     /// [`LockError::Lost`] if the lease is over, [`LockError::Backend`] if the server did not
-    /// answer (the lease is as it was, or longer), [`LockError::InvalidOption`] if the duration is
-    /// out of range or would pass `max_hold`.
+    /// answer (the lease is as it was, or longer) or in a forked process, [`LockError::InvalidOption`]
+    /// if the duration is out of range or would pass `max_hold`.
     ///
     /// # Cancel safety
     /// The lease is as it was, or longer.
@@ -144,6 +144,7 @@ impl LockGuard {
         if let Some(reason) = self.lease.lost_reason() {
             return Err(lost(reason));
         }
+        self.check_process()?;
         let started = Moment::now();
         if self.lease.last_end().is_some_and(|end| started.after(duration) > end) {
             let limit = "it would pass `max_hold`";
@@ -172,11 +173,13 @@ impl LockGuard {
     ///
     /// # Errors
     /// [`LockError::Backend`] if the server did not answer. The release is then tried again in the
-    /// background until the lease has run out.
+    /// background until the lease has run out. In a forked process, whose parent has the lease, it fails with
+    /// [`BackendErrorKind::Forked`](crate::BackendErrorKind::Forked), and nothing is released.
     ///
     /// # Cancel safety
     /// When it is dropped before the answer has come, the lock is released in the background.
     pub async fn release(mut self) -> Result<Released, LockError> {
+        self.check_process()?;
         let started = Moment::now();
         let _running = self.manager.driver.running();
         let (over, in_time) = match self.state {
@@ -223,6 +226,12 @@ impl LockGuard {
                 Err(LockError::backend(&self.lease.key, waited, source))
             }
         }
+    }
+
+    /// The lease is the process's that acquired it.
+    fn check_process(&self) -> Result<(), LockError> {
+        let checked = self.manager.driver.check_process();
+        checked.map_err(|source| LockError::backend(&self.lease.key, Duration::ZERO, source))
     }
 
     /// Ends the lease on this side. Returns what came of it, unless the server is still to be told,

@@ -559,7 +559,7 @@ impl LockManagerBuilder {
     }
 
     fn build_in_memory(self, store: MemoryStore) -> LockManager {
-        self.build(store.into(), Arc::new(Driver::new()), Arc::new(Owners::new()), None)
+        self.build(store.into(), Arc::new(Driver::new()), Arc::new(Owners::local()), None)
     }
 
     fn build(

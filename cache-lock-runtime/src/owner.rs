@@ -1,30 +1,65 @@
 //! Who holds a lock.
 
 use std::{
+    collections::{HashMap, VecDeque},
     fmt,
     hash::{BuildHasher, Hash, RandomState},
     process,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::SystemTime,
 };
 
 /// What a token begins with whose manager hands the lock on. The scripts know it.
 const TOLD: &str = "cl1";
 /// The same for a manager that cannot.
 const MUTE: &str = "cl0";
+/// A map with room for so many more tokens than it holds is made smaller.
+const ROOM: usize = 1024;
+
+/// So many tokens that are over are known: a request that comes late may take a lock under one.
+const OVER: usize = 1 << 16;
 
 /// Makes the owner tokens of one manager.
 #[derive(Debug)]
 pub(crate) struct Owners {
-    /// Drawn when it is first needed, by the process that asks: a process that forks before that has
-    /// children that differ.
-    identity: OnceLock<Identity>,
     serial: AtomicU64,
     /// The manager cannot hand a lock on to those who wait for it elsewhere. Its tokens say so: who
     /// waits for them is not told, and has to ask again and again.
     mute: AtomicBool,
+    /// Other managers use the store, so tokens are written.
+    shared: bool,
+    issued: Mutex<Issued>,
+}
+
+#[derive(Debug, Default)]
+struct Issued {
+    /// Drawn when it is first needed, by the process that asks: a process that forks before that has
+    /// children that differ.
+    identity: Option<Arc<Identity>>,
+    /// The written tokens that something in this process refers to, by their serial numbers.
+    alive: HashMap<u64, Weak<Written>>,
+    /// The last tokens of this name that are over, by their serial numbers and random parts.
+    over: VecDeque<(u64, u64)>,
+    /// The connection that listened to the name has ended, and no other was begun.
+    unheard: bool,
+}
+
+impl Issued {
+    fn identity(&mut self) -> &Arc<Identity> {
+        self.identity.get_or_insert_with(|| Arc::new(Identity::draw()))
+    }
+
+    /// Has another name drawn if no token is in use: its holder is told by the name that it has.
+    fn leave_name(&mut self) {
+        self.unheard = false;
+        if self.alive.is_empty() {
+            self.identity = None;
+            self.over.clear();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -42,20 +77,30 @@ impl Identity {
     fn draw() -> Self {
         let mut identity =
             Self { manager: String::new(), random: RandomState::new(), seed: seed() };
-        let nonce = identity.hash("manager");
+        let nonce = identity.fresh("manager");
         identity.manager = format!("{}.{}.{nonce:016x}", host(), process::id());
         identity
     }
 
-    fn hash(&self, value: impl Hash) -> u64 {
-        self.random.hash_one((self.seed, value))
+    /// A number that cannot be guessed. A copy of the machine, with the same memory, draws another: from
+    /// the random numbers of its kernel, and from the nanosecond of its wall clock where the kernel does
+    /// not notice that it was copied.
+    fn fresh(&self, value: impl Hash) -> u64 {
+        self.random.hash_one((self.seed, random(), SystemTime::now(), value))
     }
 }
 
 impl Owners {
+    /// The owners of a store that other managers use.
+    #[cfg(any(test, feature = "redis"))]
     pub(crate) fn new() -> Self {
-        let (identity, serial) = (OnceLock::new(), AtomicU64::new(0));
-        Self { identity, serial, mute: AtomicBool::new(false) }
+        Self { shared: true, ..Self::local() }
+    }
+
+    /// The owners of a store in this process's memory.
+    pub(crate) fn local() -> Self {
+        let (serial, mute) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { serial, mute, shared: false, issued: Mutex::default() }
     }
 
     /// Tells managers of one process apart. It is no part of a token: nothing is drawn for those yet, as
@@ -64,15 +109,43 @@ impl Owners {
         RandomState::new().hash_one("manager")
     }
 
-    fn identity(&self) -> &Identity {
-        self.identity.get_or_init(Identity::draw)
-    }
-
     /// A token that no lease and no wait has had.
     pub(crate) fn next(self: &Arc<Self>) -> OwnerToken {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
-        let mute = self.mute.load(Ordering::Relaxed);
-        OwnerToken { owners: Arc::clone(self), serial, mute }
+        let written = self.shared.then(|| self.write(serial));
+        OwnerToken { owners: Arc::clone(self), serial, written }
+    }
+
+    fn write(self: &Arc<Self>, serial: u64) -> Arc<Written> {
+        let form = if self.mute.load(Ordering::Relaxed) { MUTE } else { TOLD };
+        let mut issued = self.issued();
+        if issued.unheard && issued.alive.is_empty() {
+            issued.leave_name();
+        }
+        let identity = issued.identity();
+        // The serial number makes it unique in this process, the rest among all.
+        let random = identity.fresh(serial);
+        let text = format!("{form}:{}:{random:016x}{serial:x}", identity.manager);
+        let written = Arc::new(Written { owners: Arc::clone(self), serial, random, text });
+        issued.alive.insert(serial, Arc::downgrade(&written));
+        written
+    }
+
+    /// A connection is begun that will listen to the name, which is another one if no token is in use: a
+    /// copy of this machine has to open a connection as well, and so gets a name of its own.
+    #[cfg(feature = "redis")]
+    pub(crate) fn begin_to_listen(&self) {
+        self.issued().leave_name();
+    }
+
+    /// The connection that listened to the name has ended, if `ended` says so. Who calls it at the same
+    /// time waits for what it says.
+    #[cfg(feature = "redis")]
+    pub(crate) fn end_listening(&self, ended: impl FnOnce() -> bool) -> bool {
+        let mut issued = self.issued();
+        let ended = ended();
+        issued.unheard |= ended;
+        ended
     }
 
     /// Says of all tokens from now on whether the manager cannot hand a lock on.
@@ -90,16 +163,41 @@ impl Owners {
     /// token's last `:`.
     #[cfg(feature = "redis")]
     pub(crate) fn channel(&self) -> String {
-        format!("{TOLD}:{}", self.identity().manager)
+        format!("{TOLD}:{}", self.issued().identity().manager)
     }
 
-    /// Reads a token of this manager.
+    /// Reads a token that this manager has made. A copy of this machine may listen to the same channel;
+    /// its tokens are not read.
     pub(crate) fn read(self: &Arc<Self>, token: &str) -> Option<OwnerToken> {
-        let serial = token.rsplit(':').next()?.get(16..)?;
+        let (name, number) = token.rsplit_once(':')?;
+        let (random, serial) = (number.get(..16)?, number.get(16..)?);
+        let random = u64::from_str_radix(random, 16).ok()?;
         let serial = u64::from_str_radix(serial, 16).ok()?;
-        let mute = token.starts_with(MUTE);
-        let read = OwnerToken { owners: Arc::clone(self), serial, mute };
-        (read.to_string() == token).then_some(read)
+        let mut issued = self.issued();
+        let written = issued.alive.get(&serial).and_then(Weak::upgrade);
+        let written = match written {
+            Some(written) => written,
+            None => {
+                let is_name =
+                    [TOLD, MUTE].map(|form| format!("{form}:{}", issued.identity().manager));
+                let is_ours = is_name.iter().any(|ours| ours == name);
+                if !is_ours || !issued.over.contains(&(serial, random)) {
+                    return None;
+                }
+                let (owners, text) = (Arc::clone(self), token.to_owned());
+                let written = Arc::new(Written { owners, serial, random, text });
+                issued.alive.insert(serial, Arc::downgrade(&written));
+                written
+            }
+        };
+        // A token that ends takes the lock.
+        drop(issued);
+        let same = written.text == token;
+        same.then(|| OwnerToken { owners: Arc::clone(self), serial, written: Some(written) })
+    }
+
+    fn issued(&self) -> MutexGuard<'_, Issued> {
+        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,7 +207,33 @@ impl Owners {
 pub(crate) struct OwnerToken {
     owners: Arc<Owners>,
     serial: u64,
-    mute: bool,
+    /// Not in a store of this process: there the number suffices.
+    written: Option<Arc<Written>>,
+}
+
+struct Written {
+    owners: Arc<Owners>,
+    serial: u64,
+    random: u64,
+    text: String,
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        let mut issued = self.owners.issued();
+        // It may have been read again meanwhile.
+        if issued.alive.get(&self.serial).is_some_and(|known| known.strong_count() == 0) {
+            issued.alive.remove(&self.serial);
+        }
+        if issued.over.len() == OVER {
+            issued.over.pop_front();
+        }
+        issued.over.push_back((self.serial, self.random));
+        let (room, alive) = (issued.alive.capacity(), issued.alive.len());
+        if room > ROOM && room / 8 > alive {
+            issued.alive.shrink_to(alive * 2);
+        }
+    }
 }
 
 impl PartialEq for OwnerToken {
@@ -120,11 +244,10 @@ impl PartialEq for OwnerToken {
 
 impl fmt::Display for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { owners, serial, mute } = self;
-        let form = if *mute { MUTE } else { TOLD };
-        // The hash cannot be guessed, and the serial number makes it unique.
-        let identity = owners.identity();
-        write!(f, "{form}:{}:{:016x}{serial:x}", identity.manager, identity.hash(*serial))
+        match &self.written {
+            Some(written) => f.write_str(&written.text),
+            None => write!(f, "memory:{:x}", self.serial),
+        }
     }
 }
 
@@ -132,6 +255,28 @@ impl fmt::Debug for OwnerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OwnerToken({self})")
     }
+}
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The kernel's random numbers; nothing where they are not at hand.
+#[cfg(target_os = "linux")]
+fn random() -> [u8; 16] {
+    use rustix::rand::{GetRandomFlags, getrandom};
+
+    let mut random = [0; 16];
+    // It fails where the system call is forbidden. The seed and the clock are there then.
+    let _ = getrandom(&mut random, GetRandomFlags::empty());
+    random
+}
+
+#[cfg(not(target_os = "linux"))]
+fn random() -> [u8; 16] {
+    [0; 16]
 }
 
 #[cfg(target_os = "linux")]
@@ -192,18 +337,76 @@ mod tests {
         }
         assert_ne!(first.next(), second.next());
         let token = first.next();
+        let manager = first.issued().identity().manager.clone();
         assert_eq!(token, token.clone());
-        assert!(token.to_string().starts_with(&format!("cl1:{}:", first.identity().manager)));
+        assert!(token.to_string().starts_with(&format!("cl1:{manager}:")));
         assert_eq!(token.to_string().split(':').count(), 3);
         assert_eq!(first.read(&token.to_string()), Some(token.clone()));
         assert_eq!(second.read(&token.to_string()), None);
         first.mute.store(true, Ordering::Relaxed);
         let mute = first.next();
-        assert!(mute.to_string().starts_with(&format!("cl0:{}:", first.identity().manager)));
+        assert!(mute.to_string().starts_with(&format!("cl0:{manager}:")));
         assert_eq!(first.read(&mute.to_string()), Some(mute));
         assert_eq!(first.read(&token.to_string()), Some(token.clone()), "it stays what it was");
         for text in ["", "cl1:", "cl1:x:", &format!("{token}0"), &token.to_string()[1..]] {
             assert_eq!(first.read(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn copies_of_an_idle_manager_make_different_tokens() {
+        let owners = Arc::new(Owners::new());
+        drop(owners.next());
+        let copy = || {
+            let copy = Owners::new();
+            copy.serial.store(owners.serial.load(Ordering::Relaxed), Ordering::Relaxed);
+            copy.issued().identity.clone_from(&owners.issued().identity);
+            Arc::new(copy)
+        };
+        let (first, second) = (copy(), copy());
+        for _ in 0..100 {
+            let (here, there) = (first.next(), second.next());
+            assert_eq!(here.serial, there.serial);
+            assert_ne!(here.to_string(), there.to_string());
+            // They have one channel until one of them has opened a connection.
+            assert_eq!(first.read(&there.to_string()), None);
+            assert_eq!(second.read(&here.to_string()), None);
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_over_is_read() {
+        let owners = Arc::new(Owners::new());
+        let (token, copy) = (owners.next(), owners.next());
+        let text = token.to_string();
+        drop(copy.clone());
+        assert_eq!(owners.read(&copy.to_string()), Some(copy));
+        drop(token);
+        assert_eq!(owners.read(&text).map(|token| token.to_string()), Some(text));
+        assert!(owners.issued().alive.is_empty());
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn the_name_is_drawn_anew_while_no_token_is_in_use() {
+        let owners = Arc::new(Owners::new());
+        let name = owners.channel();
+        let token = owners.next();
+        owners.begin_to_listen();
+        assert_eq!(owners.channel(), name, "its holder is told by that name");
+        assert!(owners.end_listening(|| true));
+        drop(owners.next());
+        assert_eq!(owners.channel(), name, "another token is in use");
+        drop(token);
+        let token = owners.next();
+        assert_ne!(owners.channel(), name);
+        let name = owners.channel();
+        assert!(token.to_string().starts_with(&name));
+        drop(owners.next());
+        owners.begin_to_listen();
+        drop(token);
+        assert_eq!(owners.channel(), name, "it is listened to");
+        owners.begin_to_listen();
+        assert_ne!(owners.channel(), name);
     }
 }

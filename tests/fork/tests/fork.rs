@@ -20,9 +20,14 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// Acquires, and ends with the lock in hand.
 fn acquire(locks: &LockManager) -> i32 {
-    match block_on(locks.acquire("room", &OPTIONS)) {
-        Ok(guard) => {
-            std::mem::forget(guard);
+    code(block_on(locks.acquire("room", &OPTIONS)))
+}
+
+/// What a call has come to. What it returns is not dropped.
+fn code<T>(called: Result<T, LockError>) -> i32 {
+    match called {
+        Ok(value) => {
+            std::mem::forget(value);
             ACQUIRED
         }
         Err(LockError::Contended { .. }) => CONTENDED,
@@ -83,8 +88,30 @@ fn child_of_a_started_manager_is_refused() {
     }
 }
 
+fn child_of_a_holder_leaves_its_lease_alone() {
+    let server = RedisServer::start();
+    for locks in
+        [LockManager::in_memory(), LockManager::builder().lazy(&server.url()).expect("a URL")]
+    {
+        // A copy of it is the child's.
+        let mut guard = block_on(locks.acquire("room", &OPTIONS)).ok();
+        let mut take = || guard.take().expect("it is free");
+        assert_eq!(in_child(|| code(block_on(take().extend(Duration::from_secs(900))))), FORKED);
+        assert_eq!(in_child(|| code(block_on(take().release()))), FORKED);
+        let dropped = in_child(|| {
+            block_on(async { drop(take()) });
+            ACQUIRED
+        });
+        assert_eq!(dropped, ACQUIRED);
+        assert_eq!(acquire(&locks), CONTENDED);
+        block_on(take().release()).expect("the server answers");
+        assert_eq!(acquire(&locks), ACQUIRED, "the parent releases");
+    }
+}
+
 fn main() {
     children_of_a_lazy_manager_exclude_each_other();
     child_of_a_started_manager_is_refused();
+    child_of_a_holder_leaves_its_lease_alone();
     println!("forked processes exclude each other");
 }

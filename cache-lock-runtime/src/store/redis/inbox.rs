@@ -93,6 +93,11 @@ impl Mailbox {
         self.may_count.load(Ordering::Relaxed)
     }
 
+    /// A connection is to be opened that listens.
+    pub(super) fn prepare(&self) {
+        self.owners.begin_to_listen();
+    }
+
     /// Sees over a new connection whether the user may tell others, and what scripts may do. In one trip.
     pub(super) async fn look(
         &self,
@@ -226,11 +231,13 @@ impl Mailbox {
         }
     }
 
-    /// A connection is over.
+    /// A connection is over. Called before the next one is begun, which listens to another name perhaps.
     pub(super) fn close(&self, number: u64) {
-        let closed =
-            self.live.compare_exchange(number, NONE, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if closed && number != NONE {
+        let (order, other) = (Ordering::AcqRel, Ordering::Relaxed);
+        let closed = self.owners.end_listening(|| {
+            number != NONE && self.live.compare_exchange(number, NONE, order, other).is_ok()
+        });
+        if closed {
             self.send(Push::Missed);
         }
     }

@@ -224,10 +224,14 @@ impl Links {
                 return;
             }
             let link = loop {
+                // Not for each attempt of one opening: the first that succeeds is the one that listens.
+                if links.listens(id) {
+                    links.mailbox.prepare();
+                }
                 let opening = unless_it_panics(links.open_in_time(id));
                 let Some(opened) = unless_ended(&end, opening).await else { return };
                 let Some(opened) = opened else {
-                    if links.driver.handle().is_some_and(|driver| driver.id() == id) {
+                    if links.listens(id) {
                         // Its thread has I/O, so that was another panic.
                         return;
                     }
@@ -264,6 +268,11 @@ impl Links {
             end.notified().await;
         });
         slot
+    }
+
+    /// Pushes come over the connection of this runtime, the driver's.
+    fn listens(&self, runtime: Id) -> bool {
+        self.driver.handle().is_some_and(|driver| driver.id() == runtime)
     }
 
     /// Gives an entry a slot for another try.
@@ -319,7 +328,7 @@ impl Links {
     }
 
     async fn open_once(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
-        let listens = self.driver.handle().is_some_and(|driver| driver.id() == runtime);
+        let listens = self.listens(runtime);
         let number = self.mailbox.number();
         loop {
             let listens_apart = listens && self.apart.load(Ordering::Relaxed);
@@ -446,6 +455,7 @@ impl Links {
         }
         // Whoever asks next finds another one, instead of finding out.
         let mut slots = self.slots();
+        self.mailbox.close(number);
         let opened = slots.get(&runtime).and_then(|slot| slot.opened.get());
         let closed = match opened {
             Some(Ok(link)) if link.number == number => Some(Arc::clone(&link.window)),
@@ -467,7 +477,6 @@ impl Links {
         if let Some(window) = closed {
             window.close();
         }
-        self.mailbox.close(number);
     }
 
     /// Takes a connection out of use. What is already sent over it may still be answered. With a
