@@ -254,32 +254,20 @@ impl RedisStore {
         let mut to_replica = None;
         loop {
             let link = self.link_off_replica(give_up, &to_replica).await?;
-            let (store, over, send) = (self.clone(), Arc::clone(&link), send.clone());
-            let is_sent = Arc::new(AtomicBool::new(false));
-            let sent = Arc::clone(&is_sent);
-            let in_time = move |permit| async move {
-                sent.store(true, Ordering::Relaxed);
-                let answer = store.in_time(&over, send(store.clone(), Arc::clone(&over))).await;
-                if is_answer(&answer) {
-                    Permit::answered(permit);
-                }
-                answer
-            };
             let answer = match link.window.enter(lane) {
-                Room::Now(permit) => self.inner.driver.within(give_up, in_time(permit)).await,
-                Room::Full => {
-                    match self
-                        .inner
-                        .driver
-                        .within(give_up, link.window.turn(link.runtime(), lane, in_time))
-                        .await
-                    {
-                        Some(Some(answer)) => Some(answer),
-                        Some(None) => continue,
-                        None if is_sent.load(Ordering::Relaxed) => None,
-                        None => return Err(BackendError::overloaded()),
+                Room::Now(permit) => {
+                    let end = give_up.min(Moment::now().after(self.inner.attempt));
+                    let sending = send(self.clone(), Arc::clone(&link));
+                    let answer = self.inner.driver.within(end, sending).await;
+                    if answer.as_ref().is_some_and(is_answer) {
+                        permit.answered();
                     }
+                    answer
                 }
+                Room::Full => match self.in_turn(&link, lane, give_up, send.clone()).await? {
+                    Some(answer) => answer,
+                    None => continue,
+                },
                 Room::Closed => continue,
             };
             match answer.unwrap_or_else(|| Err(self.overdue(&link))) {
@@ -287,6 +275,37 @@ impl RedisStore {
                 Err(Failure::Closed(_) | Failure::Unknown(_)) if !repeated => repeated = true,
                 Err(failure) => to_replica = Some(failure.of_replica(give_up)?),
             }
+        }
+    }
+
+    /// Sends a request once its connection has room for it. `None` if the connection was replaced before
+    /// that, and an answer of `None` if none came by `give_up`.
+    async fn in_turn<F>(
+        &self,
+        link: &Arc<Link>,
+        lane: Lane,
+        give_up: Moment,
+        send: impl FnOnce(Self, Arc<Link>) -> F + Send + 'static,
+    ) -> Result<Option<Option<Result<Value, Failure>>>, BackendError>
+    where
+        F: Future<Output = Result<Value, Failure>> + Send + 'static,
+    {
+        let (store, over) = (self.clone(), Arc::clone(link));
+        let is_sent = Arc::new(AtomicBool::new(false));
+        let sent = Arc::clone(&is_sent);
+        let work = move |permit| async move {
+            sent.store(true, Ordering::Relaxed);
+            let answer = store.in_time(&over, send(store.clone(), Arc::clone(&over))).await;
+            if is_answer(&answer) {
+                Permit::answered(permit);
+            }
+            answer
+        };
+        let turn = link.window.turn(link.runtime(), lane, work);
+        match self.inner.driver.within(give_up, turn).await {
+            Some(answer) => Ok(answer.map(Some)),
+            None if is_sent.load(Ordering::Relaxed) => Ok(Some(None)),
+            None => Err(BackendError::overloaded()),
         }
     }
 
