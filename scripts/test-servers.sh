@@ -68,7 +68,16 @@ for line in sys.stdin:
 ' | sort
 }
 
+case "${1:-}" in
+-*)
+    sed -n '2,/^set /{s/^# \{0,1\}//p}' "$0"
+    exit 2
+    ;;
+esac
 servers=("$@")
+for server in "$@"; do
+    [ -n "$(version "$server" 2>/dev/null)" ] || fail "$server is no Redis or Valkey"
+done
 mkdir -p "$logs"
 if [ "${SERVERS:-all}" != given ]; then
     fetch
@@ -79,7 +88,7 @@ fi
 
 suites=$(build)
 if [ -n "${SUITES:-}" ]; then
-    suites=$(grep -E "^(${SUITES// /|})	" <<<"$suites") || fail "there is no suite $SUITES"
+    suites=$(grep -E "^(${SUITES// /|})	" <<<"$suites") || fail "there is no suite $SUITES; the suites are the files of tests/, \`runtime\` and \`test-support:*\`"
 fi
 
 # Runs a suite on a server. Sets `cell`: passed/failed/left out.

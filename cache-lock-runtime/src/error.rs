@@ -266,7 +266,7 @@ impl BackendError {
 
     /// The time of a request was over before the connection had room for it.
     pub(crate) fn overloaded() -> Self {
-        let message = "too many requests wait for the server; this one was not sent";
+        let message = "too many requests wait for the server, and this one was not sent in time";
         Self::new(BackendErrorKind::Overloaded, message)
     }
 
@@ -350,7 +350,7 @@ pub enum BackendErrorKind {
     /// The URL or the TLS settings cannot be used.
     Configuration,
     /// The process was forked after the manager had started, and the manager's thread is the parent's.
-    /// Make a manager in the child, or before the fork one that has not acquired anything.
+    /// Make a manager in the child, or build a `lazy` one before the fork and leave it untouched.
     Forked,
     /// The server said something else.
     Server,

@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     fmt, mem,
     pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
@@ -91,6 +91,48 @@ impl Signal {
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         unharmed(|| waker.wake());
+    }
+}
+
+/// Polls a future whose waker goes to code that is not ours: the panic of a caller's waker ends here.
+/// In the task of a connection it would end the connection, and a second one the process.
+#[cfg(feature = "redis")]
+pub(crate) async fn shielded<F: Future>(future: F) -> F::Output {
+    let shield = Arc::new(Shield::default());
+    let waker = Waker::from(Arc::clone(&shield));
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| {
+        shield.set(context.waker().clone());
+        future.as_mut().poll(&mut Context::from_waker(&waker))
+    })
+    .await
+}
+
+/// Wakes the last waker that it was given.
+#[cfg(feature = "redis")]
+#[derive(Default)]
+struct Shield(Mutex<Option<Waker>>);
+
+#[cfg(feature = "redis")]
+impl Shield {
+    fn set(&self, waker: Waker) {
+        drop(self.replace(Some(waker)));
+    }
+
+    /// Dropped outside of the lock, as that runs code of the waker's.
+    fn replace(&self, waker: Option<Waker>) -> Option<Waker> {
+        mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), waker)
+    }
+}
+
+#[cfg(feature = "redis")]
+impl std::task::Wake for Shield {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        wake_all(self.replace(None));
     }
 }
 

@@ -18,6 +18,7 @@ use super::Links;
 use crate::{
     clock::Moment,
     error::BackendErrorKind,
+    signal::shielded,
     store::redis::{failure::Failure, window::Window},
 };
 
@@ -69,7 +70,7 @@ impl Link {
         let now = Moment::now().as_nanos();
         let _ = self.silent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         let mut connection = self.connection.clone();
-        connection.req_packed_command(command).await.and_then(Value::extract_error)
+        shielded(connection.req_packed_command(command)).await.and_then(Value::extract_error)
     }
 
     /// The runtime that serves it.
