@@ -7,12 +7,20 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{clock::Moment, driver::Driver, error::BackendError, random::Random};
+use crate::{
+    clock::Moment,
+    driver::Driver,
+    error::{BackendError, BackendErrorKind},
+    random::Random,
+};
 
 /// The upper bound of the first pause. It doubles with each failure.
 const SHORTEST: Duration = Duration::from_millis(20);
 /// The upper bound of any pause: a server that comes back is found within this time.
 const LONGEST: Duration = Duration::from_millis(500);
+/// The same where nothing accepts a connection, which costs no server anything: after a restart without
+/// its data, holders learn of the loss that much sooner.
+const LONGEST_IN_VAIN: Duration = Duration::from_millis(50);
 
 /// After this time without a failure the pauses begin anew.
 const MEMORY: Duration = Duration::from_secs(2);
@@ -28,6 +36,8 @@ struct Openings {
     /// The last opening failed, or the connection that came of it was of no use.
     failing: Option<BackendError>,
     failures: u32,
+    /// Nothing accepted the last connection.
+    in_vain: bool,
     failed_at: Moment,
     not_before: Moment,
     random: Random,
@@ -39,6 +49,7 @@ impl Backoff {
         let state = Openings {
             failing: None,
             failures: 0,
+            in_vain: false,
             failed_at: start,
             not_before: start,
             random: Random::new(random),
@@ -68,13 +79,20 @@ impl Backoff {
         Ok(())
     }
 
-    /// An opening failed, or the server that it led to is of no use.
-    pub(super) fn failed(&self, error: &BackendError) {
-        self.failed_at(Moment::now(), error);
+    /// An opening failed.
+    pub(super) fn not_opened(&self, error: &BackendError) {
+        let in_vain = error.kind() == BackendErrorKind::Unreachable;
+        self.failed_at(Moment::now(), error, in_vain);
     }
 
-    fn failed_at(&self, now: Moment, error: &BackendError) {
+    /// The server that an opening led to is of no use.
+    pub(super) fn failed(&self, error: &BackendError) {
+        self.failed_at(Moment::now(), error, false);
+    }
+
+    fn failed_at(&self, now: Moment, error: &BackendError, in_vain: bool) {
         let mut state = self.state();
+        state.in_vain = in_vain;
         if state.failed_at.after(MEMORY) <= now {
             state.failures = 0;
         }
@@ -103,7 +121,8 @@ impl Backoff {
 
 impl Openings {
     fn pause(&mut self) -> Duration {
-        let longest = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+        let longest = if self.in_vain { LONGEST_IN_VAIN } else { LONGEST };
+        let longest = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(longest);
         self.random.below(longest)
     }
 }
@@ -111,7 +130,6 @@ impl Openings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::BackendErrorKind;
 
     /// How many openings a server that is gone, or of no use, costs in this time.
     fn openings(span: Duration, callers: u32, of_use: bool) -> u32 {
@@ -127,7 +145,7 @@ mod tests {
                     if of_use {
                         backoff.opened();
                     }
-                    backoff.failed_at(now, &error);
+                    backoff.failed_at(now, &error, false);
                 }
             }
             passed += Duration::from_millis(1);
@@ -151,15 +169,16 @@ mod tests {
         let error = BackendError::new(BackendErrorKind::Unreachable, "it is gone");
         let mut now = Moment::from_nanos(u64::MAX / 4);
         assert_eq!(backoff.take_turn(now), Ok(()));
-        for _ in 0..100 {
-            backoff.failed_at(now, &error);
+        for failure in 0..100 {
+            let in_vain = failure % 2 == 0;
+            backoff.failed_at(now, &error, in_vain);
             if let Err(due) = backoff.take_turn(now) {
-                assert!(due < now.after(LONGEST));
+                assert!(due < now.after(if in_vain { LONGEST_IN_VAIN } else { LONGEST }));
             }
         }
         assert!(backoff.reason().is_some());
         now = now.after(MEMORY);
-        backoff.failed_at(now, &error);
+        backoff.failed_at(now, &error, false);
         assert!(backoff.take_turn(now.after(SHORTEST)).is_ok());
         backoff.opened();
         assert!(backoff.take_turn(now).is_ok() && backoff.reason().is_none());

@@ -12,8 +12,14 @@ use crate::{
     error::{BackendError, BackendErrorKind},
 };
 
-/// How long a server may take to say why it closes a connection.
-const GREETING: Duration = Duration::from_millis(200);
+/// How long a server may take to say why it closes a connection, beside the way: a server that is well by
+/// now says nothing, and its clients wait as long.
+const GREETING: Duration = Duration::from_millis(50);
+/// The way is so many times what it took to connect.
+const WAYS: u32 = 3;
+
+/// How long it may take to connect.
+const CONNECTING: Duration = Duration::from_millis(200);
 
 /// The longest reason that is read, in bytes.
 const LONGEST: usize = 1024;
@@ -36,8 +42,11 @@ pub(super) fn is_closed(error: &RedisError) -> bool {
 /// answer is read, as nothing was to be sent. So this reads and sends nothing.
 pub(super) async fn ask(client: &Client, driver: &Driver) -> Option<BackendError> {
     let ConnectionAddr::Tcp(host, port) = client.get_connection_info().addr() else { return None };
+    let start = Moment::now();
+    let connecting = TcpStream::connect((host.as_str(), *port));
+    let stream = driver.within(start.after(CONNECTING), connecting).await?.ok()?;
+    let way = start.until(Moment::now());
     let reading = async {
-        let stream = TcpStream::connect((host.as_str(), *port)).await.ok()?;
         let mut line = Vec::new();
         while line.len() < LONGEST && !line.contains(&b'\n') {
             stream.readable().await.ok()?;
@@ -51,7 +60,7 @@ pub(super) async fn ask(client: &Client, driver: &Driver) -> Option<BackendError
         }
         Some(line)
     };
-    let line = driver.within(Moment::now().after(GREETING), reading).await??;
+    let line = driver.within(Moment::now().after(GREETING + way * WAYS), reading).await??;
     let line = String::from_utf8_lossy(&line);
     let said = line.lines().next()?.strip_prefix('-')?;
     let (code, detail) = said.split_once(' ').unwrap_or((said, ""));

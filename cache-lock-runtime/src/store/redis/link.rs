@@ -105,6 +105,8 @@ pub(super) struct Links {
     apart: AtomicBool,
     /// A connection was lost, or not to be had, and none was opened since.
     broken: AtomicBool,
+    /// The same of the driver's connection, over which leases are extended.
+    driver_broken: AtomicBool,
     /// A connection was lost, or opened after that.
     replaced: Notify,
     /// A connection was opened.
@@ -137,6 +139,7 @@ impl Links {
             attempt,
             apart: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            driver_broken: AtomicBool::new(false),
             replaced: Notify::new(),
             opened: Notify::new(),
         }
@@ -243,8 +246,8 @@ impl Links {
                 match opened {
                     Ok(link) => break link,
                     Err(error) => {
-                        links.broken.store(true, Ordering::Relaxed);
-                        links.backoff.failed(&error);
+                        links.break_off();
+                        links.backoff.not_opened(&error);
                         links.renew(&mut entry).set(Err(error));
                     }
                 }
@@ -256,7 +259,8 @@ impl Links {
             entry.slot.set(Ok(Arc::clone(&link)));
             links.opened.notify_waiters();
             links.backoff.opened();
-            if links.broken.swap(false, Ordering::Relaxed) {
+            let broken = links.broken.swap(false, Ordering::Relaxed);
+            if broken || links.listens(id) && links.driver_broken.swap(false, Ordering::Relaxed) {
                 links.replaced.notify_one();
             }
             let driver = Arc::clone(&links.driver);
@@ -412,7 +416,8 @@ impl Links {
                 }
                 Err(error) if !resp2 && !plain && greeting::refuses_resp3(&error) => resp2 = true,
                 Err(error) if greeting::is_closed(&error) => {
-                    if closed == 0
+                    // A server that was just restarted has nothing to say, and is not waited for.
+                    if (closed == 1 || resp2)
                         && let Some(reason) = greeting::ask(client, &self.driver).await
                     {
                         return Err(reason.with_source(error));
@@ -437,8 +442,13 @@ impl Links {
         self.replaced.notified().await;
     }
 
-    fn lost(&self) {
+    fn break_off(&self) {
         self.broken.store(true, Ordering::Relaxed);
+        self.driver_broken.store(true, Ordering::Relaxed);
+    }
+
+    fn lost(&self) {
+        self.break_off();
         self.replaced.notify_one();
     }
 
