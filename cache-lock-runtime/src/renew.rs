@@ -139,6 +139,11 @@ impl Renewer {
             for batch in leases.chunks(BATCH) {
                 self.send(batch.to_vec());
             }
+            // The next try of an extension may be far: until then nobody else asks for a connection.
+            if let Some(last) = leases.iter().map(|lease| lease.deadline()).max() {
+                let store = self.store.clone();
+                tokio::spawn(async move { store.reconnect(last).await });
+            }
         }
     }
 

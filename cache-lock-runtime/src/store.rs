@@ -312,6 +312,15 @@ impl Store {
         }
     }
 
+    /// Has the driver's connection opened, and tries until `until`. For the driver.
+    pub(crate) async fn reconnect(&self, until: Moment) {
+        match self {
+            Self::Memory(_) => {}
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.reconnect(until).await,
+        }
+    }
+
     /// Waits until a connection was lost, or opened after that: the store may have lost its data.
     pub(crate) async fn reconnected(&self) {
         match self {

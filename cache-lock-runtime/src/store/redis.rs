@@ -54,6 +54,9 @@ use crate::{
     owner::Owners,
 };
 
+/// The least pause between two questions for a connection.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(5);
+
 /// The pause between two tries of a release that failed.
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 /// It doubles up to this: a lease may last for a day, and the server be gone for as long.
@@ -146,6 +149,13 @@ impl RedisStore {
              to the server itself instead of the proxy before it"
         );
         Err(BackendError::new(BackendErrorKind::Configuration, message))
+    }
+
+    /// Has the driver's connection opened. Openings have pauses of their own between them.
+    pub(crate) async fn reconnect(&self, until: Moment) {
+        while Moment::now() < until && self.link_of(None, until).await.is_err() {
+            self.inner.driver.sleep_until(Moment::now().after(RECONNECT_PAUSE)).await;
+        }
     }
 
     /// Waits until a connection was lost, or opened after that.
