@@ -25,6 +25,7 @@ use crate::{
     store::{Ended, Failed, Fate, Question, Reply},
 };
 
+mod delayed;
 mod effects;
 mod line;
 mod phase;
@@ -187,40 +188,6 @@ impl Place {
             }
             Phase::Registered(_) if self.waiters.is_empty() => self.stop_waiting(scene, effects),
             _ => {}
-        }
-    }
-
-    /// The asker does not drive its question any longer. If nobody needs the answer, what was not
-    /// sent is not sent: the store ends the tokens that the question was to end.
-    fn let_go(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
-        let Phase::Asking(asking) = &mut self.phase else { return };
-        if self.waiters.is_empty() && asking.sent.is_none() {
-            effects.cancel = asking.asker.take();
-            if effects.cancel.is_some() {
-                self.phase = Phase::Idle;
-            }
-        } else if let Some(take_over) = asking.take_over(scene) {
-            // One that has just joined may have taken it over already.
-            effects.take_over = Some(take_over);
-        }
-    }
-
-    /// The connection has no room for the question yet.
-    pub(crate) fn delayed(&mut self, token: &OwnerToken) {
-        if let Phase::Asking(asking) = &mut self.phase
-            && asking.token == *token
-        {
-            asking.sent = None;
-        }
-    }
-
-    /// A question that was delayed is sent now.
-    pub(crate) fn sent(&mut self, scene: &Scene<'_>, token: &OwnerToken) {
-        if let Phase::Asking(asking) = &mut self.phase
-            && asking.token == *token
-        {
-            asking.sent = Some(scene.now);
-            self.lasts = self.lasts.max(scene.now.after(asking.expire));
         }
     }
 

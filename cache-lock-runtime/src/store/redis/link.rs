@@ -8,8 +8,6 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     ops::ControlFlow,
-    panic::{self, AssertUnwindSafe},
-    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -27,6 +25,7 @@ use tokio::{
 };
 
 pub(super) use self::open::{Link, settle};
+use self::unless::{unless_ended, unless_it_panics};
 use super::{
     backoff::Backoff,
     config::Parsed,
@@ -43,6 +42,7 @@ use crate::{
 };
 
 mod open;
+mod unless;
 
 /// The longest time that opening a connection may take.
 const OPENING: Duration = Duration::from_secs(5);
@@ -574,27 +574,6 @@ pub(super) fn not_accepted() -> BackendError {
 fn without_io() -> BackendError {
     let message = "the connection could not be opened on this runtime, which has no I/O";
     BackendError::new(BackendErrorKind::Unreachable, message)
-}
-
-/// The output of `future`, or `None` if it panics. A runtime without I/O is found by trying: tokio tells
-/// of it by a panic alone, which the hook of the program reports once for such a runtime.
-async fn unless_it_panics<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    std::future::poll_fn(|context| {
-        let polled = panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
-        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
-    })
-    .await
-}
-
-/// The output of `future`, or `None` if its connection is not wanted any more.
-async fn unless_ended<F: Future>(end: &Notify, future: F) -> Option<F::Output> {
-    let (mut end, mut future) = (pin!(end.notified()), pin!(future));
-    std::future::poll_fn(|context| match end.as_mut().poll(context) {
-        Poll::Ready(()) => Poll::Ready(None),
-        Poll::Pending => future.as_mut().poll(context).map(Some),
-    })
-    .await
 }
 
 /// A runtime's entry among the connections, which goes when this does.
