@@ -6,9 +6,12 @@ use std::{
     collections::BTreeMap,
     fmt, mem,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
+
+#[cfg(feature = "redis")]
+use std::sync::Arc;
 
 use crate::driver::unharmed;
 
