@@ -15,6 +15,7 @@ pub type Counted = &'static [(&'static str, u64)];
 pub const SCRIPTS: Counted = &[("eval", 1), ("evalsha", 1)];
 
 /// What clients of `cache-lock` send besides opening connections, and how many commands it stands for.
+/// (Of an opening one EVAL counts, which looks what scripts may do.)
 /// Locks are taken, passed on, extended and released by scripts. A process that has to wait listens
 /// once, by SUBSCRIBE, and tries with one PUBLISH whether it is heard. That is not looked up under its
 /// own name: the commands inside scripts, PUBLISH among them, are counted by the server too, and are
