@@ -433,7 +433,7 @@ impl Queues {
     }
 
     /// Has the driver wait for the answer to a question, unless the connection that it went over
-    /// stands still for so long.
+    /// brings no answer within `patience`.
     fn drive(
         self: &Arc<Self>,
         key: &LockKey,

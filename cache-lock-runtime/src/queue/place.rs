@@ -467,7 +467,7 @@ impl Place {
             Phase::Asking(Asking { asker: Some(_), sent: Some(sent), expire, .. }) => {
                 Some(sent.after(scene.polled_within(*expire)))
             }
-            // Nobody else waits, and the asker sets no timer while its question is out.
+            // The asker is the only waiter, and sets no timer while its question is out.
             Phase::Asking(Asking { asker: Some(asker), sent: None, .. }) => Some(asker.end),
             _ => None,
         }

@@ -21,7 +21,7 @@ fn name(workload: Workload) -> &'static str {
         Workload::IdleKeys => "(f) One caller, keys of others on the server",
         Workload::Leases => "(g) Locks that are held",
         Workload::ForeignHolder => "(h) Waiting for a foreign program",
-        Workload::Burst => "(i) Many callers at once, nobody waits for a holder",
+        Workload::Burst => "(i) Many callers at once, each on a free key",
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn scaling(options: &Options) -> Plan {
     }
 }
 
-/// Each caller has a key of its own, so nobody waits for a holder: what is measured is how much a
+/// Each caller has a key of its own, so no caller waits for a holder: what is measured is how much a
 /// connection carries. Once, and with callers that come back.
 pub(super) fn burst(options: &Options) -> Plan {
     let sizes: &[(u32, u32)] =

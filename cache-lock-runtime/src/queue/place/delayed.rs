@@ -4,7 +4,7 @@ use super::{Effects, Place, Scene, phase::Phase};
 use crate::owner::OwnerToken;
 
 impl Place {
-    /// The asker does not drive its question any longer. If nobody needs the answer, what was not
+    /// The asker does not drive its question any longer. If no waiter needs the answer, what was not
     /// sent is not sent: the store ends the tokens that the question was to end.
     pub(super) fn let_go(&mut self, scene: &Scene<'_>, effects: &mut Effects) {
         let Phase::Asking(asking) = &mut self.phase else { return };

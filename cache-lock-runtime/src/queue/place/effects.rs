@@ -53,7 +53,7 @@ pub(crate) struct Effects {
 pub(crate) struct TakeOver {
     pub(crate) waiter: Arc<Waiter>,
     pub(crate) token: OwnerToken,
-    /// If that connection stands still for so long, the question is given up.
+    /// The question is given up if that connection brings no answer within this time.
     pub(crate) patience: Duration,
 }
 

@@ -121,7 +121,7 @@ impl Ask {
 }
 
 impl Asking {
-    /// Has somebody else drive the question, which is on the connection of the asker's runtime.
+    /// Has the driver take over the question, which is on the connection of the asker's runtime.
     pub(super) fn take_over(&mut self, scene: &Scene<'_>) -> Option<TakeOver> {
         let waiter = self.asker.take()?;
         let patience = scene.polled_within(self.expire);
