@@ -1,7 +1,7 @@
 //! Events and spans. A subscriber is code of the user's: if it panics, only its line is lost. So all events
 //! and spans of this crate go through here.
 
-use std::{fmt, time::Duration};
+use std::{fmt, pin::Pin, time::Duration};
 
 use crate::driver::unharmed;
 
@@ -32,6 +32,11 @@ impl Span {
     pub(crate) fn enter(&self) -> EnteredSpan<'_> {
         let mut entered = None;
         unharmed(|| entered = self.0.as_ref().map(tracing::Span::enter));
+        if let (None, Some(span)) = (&entered, &self.0) {
+            // A layer has panicked after another one had entered it, which would take it for the parent of
+            // all spans to come on this thread.
+            unharmed(|| drop(span.with_subscriber(|(id, subscriber)| subscriber.exit(id))));
+        }
         EnteredSpan(entered)
     }
 
@@ -44,9 +49,9 @@ impl Span {
         });
     }
 
-    /// Polls a future inside of the span.
-    pub(crate) async fn around<F: Future>(&self, future: F) -> F::Output {
-        let mut future = std::pin::pin!(future);
+    /// Polls a future inside of the span. It is pinned by the caller: a future that is moved takes its
+    /// room twice.
+    pub(crate) async fn around<F: Future>(&self, mut future: Pin<&mut F>) -> F::Output {
         std::future::poll_fn(|context| {
             let _entered = self.enter();
             future.as_mut().poll(context)
