@@ -1,6 +1,7 @@
 //! An acquisition from the call to the guard.
 
 use std::{
+    pin::pin,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -63,8 +64,10 @@ async fn wait(
     let span = Span::new(
         || tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty),
     );
-    let waiting = wait_in_line(manager, &key, &settings, enclosing, started);
-    let acquired = span.around(waiting).await;
+    let acquired = {
+        let waiting = pin!(wait_in_line(manager, &key, &settings, enclosing, started));
+        span.around(waiting).await
+    };
     let waited = started.until(Moment::now());
     let outcome = match &acquired {
         Ok(_) => "acquired",
@@ -106,7 +109,7 @@ async fn wait_in_line(
     let end = patience.max(started.after(manager.attempt(settings.expire)));
     loop {
         let waiter = Waiter::new(*settings, enclosing.clone(), patience, end);
-        let lease = match manager.queues.wait(key.clone(), waiter).await {
+        let lease = match manager.queues.wait(key, waiter).await {
             Outcome::Handed(lease) => lease,
             Outcome::Refused(refusal) => return Err(refusal),
             // It was not polled for a while, and is now. It waits on at the end of the line.

@@ -108,9 +108,13 @@ impl<T> Agenda<T> {
                 let next = entries.by_time.keys().next().map_or(Moment::FAR, |slot| slot.0);
                 if next <= now {
                     entries.asleep_until = None;
-                    let later = entries.by_time.split_off(&(now, u64::MAX));
-                    let due = std::mem::replace(&mut entries.by_time, later);
-                    return due.into_values().collect();
+                    let mut due = Vec::new();
+                    while let Some(first) = entries.by_time.first_entry()
+                        && first.key().0 <= now
+                    {
+                        due.push(first.remove());
+                    }
+                    return due;
                 }
                 entries.asleep_until = Some(next);
                 (next != Moment::FAR).then(|| now.until(next).min(LOOK))

@@ -131,6 +131,8 @@ impl Driver {
         let Some(handle) = self.handle() else { return };
         // Dropped with the task, also if the runtime ends first.
         let running = self.running();
+        // A future that is moved takes its room twice.
+        let task = Box::pin(task);
         handle.spawn(async move {
             let _running = running;
             task.await;

@@ -2,7 +2,7 @@
 
 use std::{
     fmt, mem,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, atomic::Ordering},
     task::Poll,
     time::Duration,
@@ -196,11 +196,13 @@ impl LockGuard {
         let span = Span::new(
             || tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty),
         );
-        let releasing = store.release(key, ended, give_up);
-        let mut released = span.around(releasing).await;
+        let mut released = {
+            let releasing = pin!(store.release(key, ended, give_up));
+            span.around(releasing).await
+        };
         let waited = started.until(Moment::now());
         if let Ok(released) = &mut released {
-            let passed_on = !self.manager.queues.released(key, &ended.token);
+            let passed_on = !self.manager.queues.released(&self.lease);
             self.state = State::Done;
             // A caller that came meanwhile was faster.
             if passed_on && in_time && *released == Released::AlreadyExpired {
@@ -243,7 +245,7 @@ impl LockGuard {
         }
         let released = match ending {
             Ending::Release(_) if self.lease.lost_reason() == Some(LostReason::Gone) => {
-                self.manager.queues.released(&self.lease.key, &self.lease.owner);
+                self.manager.queues.released(&self.lease);
                 Released::AlreadyExpired
             }
             Ending::Release(ended) => {

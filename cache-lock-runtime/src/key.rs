@@ -74,19 +74,19 @@ impl LockKey {
     /// The record that keeps the last fencing number: one for each record of a lock, however its
     /// key was put together.
     #[cfg(any(feature = "redis", test))]
-    pub(crate) fn fence_key(&self) -> String {
+    pub(crate) fn fence_key(&self) -> Beside<'_> {
         self.beside(FENCE_SUFFIX)
     }
 
     /// The record in which managers wait for the lock.
     #[cfg(any(feature = "redis", test))]
-    pub(crate) fn waiting_key(&self) -> String {
+    pub(crate) fn waiting_key(&self) -> Beside<'_> {
         self.beside(WAITING_SUFFIX)
     }
 
     /// The record of a single flight's value.
     #[cfg(any(feature = "redis", test))]
-    pub(crate) fn result_key(&self) -> String {
+    pub(crate) fn result_key(&self) -> Beside<'_> {
         self.beside(RESULT_SUFFIX)
     }
 
@@ -97,12 +97,30 @@ impl LockKey {
     /// own, and then the key is between the braces; else it is `:`, and the key is all before that. Both
     /// names have a tag and such an end, with which [`validate`](Self::validate) accepts no key.
     #[cfg(any(feature = "redis", test))]
-    fn beside(&self, suffix: &str) -> String {
-        if hash_tag(&self.text).is_some() {
-            return format!("{}:{suffix}", self.text);
-        }
-        let start = self.text.rsplit_once(':').map_or(&*self.text, |(start, _)| start);
-        format!("{start}:{{{}}}{suffix}", self.text)
+    fn beside(&self, suffix: &'static str) -> Beside<'_> {
+        Beside { lock: &self.text, suffix }
+    }
+}
+
+/// The name of a record beside a lock's own: it is written where it is sent, without a copy in between.
+#[cfg(any(feature = "redis", test))]
+#[derive(Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    lock: &'a str,
+    suffix: &'static str,
+}
+
+#[cfg(any(feature = "redis", test))]
+impl fmt::Display for Beside<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lock, suffix } = *self;
+        let parts: &[&str] = if hash_tag(lock).is_some() {
+            &[lock, ":", suffix]
+        } else {
+            let start = lock.rsplit_once(':').map_or(lock, |(start, _)| start);
+            &[start, ":{", lock, "}", suffix]
+        };
+        parts.iter().try_for_each(|part| f.write_str(part))
     }
 }
 
@@ -379,7 +397,8 @@ mod tests {
     #[test]
     fn a_key_is_its_text_however_it_was_put_together() {
         assert_eq!(key("room:7"), key("room").part(7));
-        assert_eq!(key("a:b").part(1).fence_key(), key("a").part("b").part(1).fence_key());
+        let fences = [key("a:b").part(1), key("a").part("b").part(1)].map(|key| fence_of(&key));
+        assert_eq!(fences[0], fences[1]);
     }
 
     #[test]
@@ -409,8 +428,8 @@ mod tests {
             (key("{eu}:room").part(42), "{eu}:room:42::fence"),
             (key("job:{job}"), "job:{job}::fence"),
         ] {
-            assert_eq!(lock.fence_key(), fence);
-            assert_eq!(lock.result_key(), fence.replace(":fence", ":result"));
+            assert_eq!(lock.fence_key().to_string(), fence);
+            assert_eq!(lock.result_key().to_string(), fence.replace(":fence", ":result"));
             let slot_of_lock = hash_tag(lock.as_str()).unwrap_or(lock.as_str());
             assert_eq!(hash_tag(fence), Some(slot_of_lock));
         }
@@ -451,8 +470,12 @@ mod tests {
         }
     }
 
+    fn fence_of(key: &LockKey) -> String {
+        key.fence_key().to_string()
+    }
+
     fn records_beside(key: &LockKey) -> [String; 3] {
-        [key.fence_key(), key.waiting_key(), key.result_key()]
+        [key.fence_key(), key.waiting_key(), key.result_key()].map(|name| name.to_string())
     }
 
     /// What Redis Cluster hashes.

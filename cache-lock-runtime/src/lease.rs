@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
@@ -17,6 +17,7 @@ use crate::{
     log,
     options::Settings,
     owner::OwnerToken,
+    queue::Seat,
     signal::{Given, Signal},
 };
 
@@ -31,6 +32,8 @@ pub(crate) fn drift(expire: Duration) -> Duration {
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) key: LockKey,
+    /// Where the place of the key is.
+    pub(crate) seat: Weak<Seat>,
     pub(crate) owner: OwnerToken,
     pub(crate) fence: FencingToken,
     pub(crate) settings: Settings,
@@ -77,6 +80,7 @@ const SHUT_DOWN: u8 = 5;
 #[derive(Debug)]
 pub(crate) struct Grant {
     pub(crate) key: LockKey,
+    pub(crate) seat: Weak<Seat>,
     pub(crate) owner: OwnerToken,
     pub(crate) fence: FencingToken,
     pub(crate) settings: Settings,
@@ -89,12 +93,14 @@ pub(crate) struct Grant {
 
 impl Lease {
     pub(crate) fn new(grant: Grant) -> Self {
-        let Grant { key, owner, fence, settings, acquired, deadline, manager, enclosing } = grant;
+        let Grant { key, seat, owner, fence, settings, acquired, deadline, manager, enclosing } =
+            grant;
         let last_end = settings.max_hold.map_or(Moment::FAR, |max_hold| acquired.after(max_hold));
         let lasts = deadline.after(drift(settings.expire));
         let deadline = deadline.min(last_end);
         Self {
             key,
+            seat,
             owner,
             fence,
             settings,

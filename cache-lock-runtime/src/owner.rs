@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    fmt,
+    fmt::{self, Write as _},
     hash::{BuildHasher, Hash, RandomState},
     process,
     sync::{
@@ -77,16 +77,25 @@ impl Identity {
     fn draw() -> Self {
         let mut identity =
             Self { manager: String::new(), random: RandomState::new(), seed: seed() };
-        let nonce = identity.fresh("manager");
+        let nonce = identity.fresh(&Drawn::new(), "manager");
         identity.manager = format!("{}.{}.{nonce:016x}", host(), process::id());
         identity
     }
 
-    /// A number that cannot be guessed. A copy of the machine, with the same memory, draws another: from
-    /// the random numbers of its kernel, and from the nanosecond of its wall clock where the kernel does
-    /// not notice that it was copied.
-    fn fresh(&self, value: impl Hash) -> u64 {
-        self.random.hash_one((self.seed, random(), SystemTime::now(), value))
+    /// A number that cannot be guessed.
+    fn fresh(&self, drawn: &Drawn, value: impl Hash) -> u64 {
+        self.random.hash_one((self.seed, drawn, value))
+    }
+}
+
+/// What a copy of the machine, with the same memory, draws differently: the random numbers of its kernel,
+/// and the nanosecond of its wall clock where the kernel does not notice that it was copied.
+#[derive(Hash)]
+struct Drawn([u8; 16], SystemTime);
+
+impl Drawn {
+    fn new() -> Self {
+        Self(random(), SystemTime::now())
     }
 }
 
@@ -118,14 +127,18 @@ impl Owners {
 
     fn write(self: &Arc<Self>, serial: u64) -> Arc<Written> {
         let form = if self.mute.load(Ordering::Relaxed) { MUTE } else { TOLD };
+        // A call of the system, so before others are kept waiting.
+        let drawn = Drawn::new();
         let mut issued = self.issued();
         if issued.unheard && issued.alive.is_empty() {
             issued.leave_name();
         }
         let identity = issued.identity();
         // The serial number makes it unique in this process, the rest among all.
-        let random = identity.fresh(serial);
-        let text = format!("{form}:{}:{random:016x}{serial:x}", identity.manager);
+        let random = identity.fresh(&drawn, serial);
+        let mut text = String::with_capacity(form.len() + identity.manager.len() + 34);
+        // A string takes all that is written to it.
+        let _ = write!(text, "{form}:{}:{random:016x}{serial:x}", identity.manager);
         let written = Arc::new(Written { owners: Arc::clone(self), serial, random, text });
         issued.alive.insert(serial, Arc::downgrade(&written));
         written

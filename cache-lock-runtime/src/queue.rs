@@ -5,11 +5,10 @@
 //! carried out: questions are sent, tokens released, timers kept, pushes read.
 
 use std::{
-    collections::{HashMap, hash_map},
     fmt,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -18,10 +17,14 @@ use std::{
 
 use tokio::runtime::Handle;
 
-pub(crate) use self::waiter::{Outcome, Refusal, Waiter};
 use self::{
     place::{Effects, Place, Scene, TakeOver},
+    seats::{Seated, Seats},
     waiter::{Asked, Errand},
+};
+pub(crate) use self::{
+    seats::Seat,
+    waiter::{Outcome, Refusal, Waiter},
 };
 use crate::{
     agenda::{Agenda, Slot},
@@ -44,10 +47,8 @@ mod cohort;
 mod place;
 #[cfg(all(test, feature = "redis"))]
 mod replay;
+mod seats;
 mod waiter;
-
-/// A map with room for so many more than it holds is made smaller.
-const ROOM: usize = 1024;
 
 /// A release that the caller's runtime has not brought to its end by then is the driver's.
 const NEARBY: Duration = Duration::from_millis(100);
@@ -61,29 +62,23 @@ pub(crate) struct Queues {
     owners: Arc<Owners>,
     /// The longest time that one request may take.
     attempt: Duration,
-    places: Mutex<HashMap<LockKey, Entry>>,
+    seats: Seats,
     alarms: Agenda<Alarm>,
     /// How often a section was followed by the next one without a question.
     handed_over: AtomicU64,
     closed: AtomicBool,
 }
 
-struct Entry {
-    place: Place,
-    /// The alarm that is set for it.
-    alarm: Option<Slot>,
-}
-
 enum Alarm {
     /// A place has to be looked at.
-    Look(LockKey),
+    Look(Arc<Seat>),
     /// The runtime that releases has not done so in time.
-    Release(Detached),
+    Release(Box<Detached>),
 }
 
 /// A release that nobody waits for.
 struct Detached {
-    key: LockKey,
+    seat: Arc<Seat>,
     ended: Ended,
     _running: Running,
 }
@@ -107,9 +102,9 @@ impl Queues {
         owners: Arc<Owners>,
         attempt: Duration,
     ) -> Self {
-        let (places, alarms) = (Mutex::default(), Agenda::precise());
+        let (seats, alarms) = (Seats::default(), Agenda::precise());
         let (handed_over, closed) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { manager, store, driver, owners, attempt, places, alarms, handed_over, closed }
+        Self { manager, store, driver, owners, attempt, seats, alarms, handed_over, closed }
     }
 
     pub(crate) fn handed_over(&self) -> u64 {
@@ -118,7 +113,7 @@ impl Queues {
 
     /// The number of keys that are held or waited for, or whose release is on its way.
     pub(crate) fn len(&self) -> usize {
-        self.places().len()
+        self.seats.len()
     }
 
     /// Takes a lock for a caller that need not wait, where the store answers at once.
@@ -129,7 +124,7 @@ impl Queues {
         enclosing: Option<&Arc<Lease>>,
     ) -> Option<Arc<Lease>> {
         let store = self.store.memory()?;
-        self.at(key, |place, scene, _| {
+        self.at_key(key, |_, place, scene, _| {
             place.take(scene, settings, enclosing, |question| store.ask(question))
         })
     }
@@ -138,28 +133,28 @@ impl Queues {
     ///
     /// # Cancel safety
     /// Dropped at any point, the turn passes on, and what was asked for is given back.
-    pub(crate) fn wait(self: &Arc<Self>, key: LockKey, waiter: Waiter) -> InLine<'_> {
+    pub(crate) fn wait(self: &Arc<Self>, key: &LockKey, waiter: Waiter) -> InLine<'_> {
         let waiter = Arc::new(waiter);
-        let contended = self.at(&key, |place, scene, effects| {
-            // Looked at under the lock of the places: a shutdown that comes later finds the waiter.
+        let (seat, contended) = self.at_key(key, |seat, place, scene, effects| {
+            // Looked at under the lock of the place: a shutdown that comes later finds the waiter.
             if self.closed.load(Ordering::SeqCst) {
                 effects.wake.extend(waiter.refuse(Refusal::ShutDown));
-                return false;
+                return (Arc::clone(seat), false);
             }
             let contended = !place.is_idle();
             place.join(scene, &waiter, effects);
-            contended
+            (Arc::clone(seat), contended)
         });
         if contended {
             // Whether somebody else waits is told by push.
             self.store.attend();
         }
-        InLine { queues: self, key, waiter: Some(waiter), sleep: None }
+        InLine { queues: self, seat, waiter: Some(waiter), sleep: None }
     }
 
     /// A section has ended. `in_time` says that its lease had not ended before.
     pub(crate) fn end(self: &Arc<Self>, lease: &Arc<Lease>, in_time: bool) -> Ending {
-        self.at(&lease.key, |place, scene, effects| {
+        self.at(&self.seat_of(lease), |place, scene, effects| {
             place.end(scene, lease, in_time, effects);
             if !place.is_releasing() {
                 return Ending::Over;
@@ -178,31 +173,32 @@ impl Queues {
     /// Whether the end of a section needs no word to a server.
     pub(crate) fn ends_at_once(&self, lease: &Lease) -> bool {
         self.store.memory().is_some()
-            || self.places().get(&lease.key).is_some_and(|entry| entry.place.is_waited_for())
+            || lease.seat.upgrade().is_some_and(|seat| seat.lock().place.is_waited_for())
     }
 
     /// The release of a lease has come to its end. False if the lock was passed on before.
-    pub(crate) fn released(self: &Arc<Self>, key: &LockKey, token: &OwnerToken) -> bool {
-        self.at(key, |place, scene, _| place.released(scene, token))
+    pub(crate) fn released(self: &Arc<Self>, lease: &Lease) -> bool {
+        self.released_at(&self.seat_of(lease), &lease.owner)
+    }
+
+    fn released_at(self: &Arc<Self>, seat: &Arc<Seat>, token: &OwnerToken) -> bool {
+        self.at(seat, |place, scene, _| place.released(scene, token))
     }
 
     /// A lease may have been lost: who waits for the key does not wait for the end of its section.
     pub(crate) fn lost(self: &Arc<Self>, lease: &Lease) {
-        self.at(&lease.key, |place, scene, effects| place.go_on_after_loss(scene, effects));
+        let seat = self.seat_of(lease);
+        self.at(&seat, |place, scene, effects| place.go_on_after_loss(scene, effects));
     }
 
-    /// The lease under which a section runs now, if it is one of this token.
-    pub(crate) fn held_under(
-        self: &Arc<Self>,
-        key: &LockKey,
-        token: &OwnerToken,
-    ) -> Option<Arc<Lease>> {
-        self.at(key, |place, _, _| place.held_under(token))
+    /// The lease under which a section runs now, if it has the same token as this one.
+    pub(crate) fn held_under(self: &Arc<Self>, lease: &Lease) -> Option<Arc<Lease>> {
+        self.at(&self.seat_of(lease), |place, _, _| place.held_under(&lease.owner))
     }
 
     /// Releases without waiting, and tries again until the lease has run out.
     pub(crate) fn release_detached(self: &Arc<Self>, lease: &Lease, ended: Ended) {
-        self.detach(lease.key.clone(), ended);
+        self.detach(self.seat_of(lease), ended);
     }
 
     /// The same from the caller's runtime, which saves the way to another thread. If that runtime
@@ -211,20 +207,22 @@ impl Queues {
         let Ok(runtime) = Handle::try_current() else {
             return self.release_detached(lease, ended);
         };
+        let seat = self.seat_of(lease);
         let detached = Detached {
-            key: lease.key.clone(),
+            seat: Arc::clone(&seat),
             ended: ended.clone(),
             _running: self.driver.running(),
         };
         let now = Moment::now();
-        let slot = self.alarms.insert(now.after(NEARBY), Alarm::Release(detached));
+        let slot = self.alarms.insert(now.after(NEARBY), Alarm::Release(Box::new(detached)));
         let give_up = now.after(self.attempt);
-        let (queues, key) = (Arc::clone(self), lease.key.clone());
+        let queues = Arc::clone(self);
         let release = async move {
-            match queues.store.release(&key, &ended, give_up).await {
+            let key = &seat.key;
+            match queues.store.release(key, &ended, give_up).await {
                 Ok(released) => {
                     log::debug!(%key, ?released, "lock released in the background");
-                    queues.released(&key, &ended.token);
+                    queues.released_at(&seat, &ended.token);
                     drop(queues.alarms.remove(slot));
                 }
                 // The alarm tries again.
@@ -235,20 +233,19 @@ impl Queues {
         unharmed(|| drop(runtime.spawn(release)));
     }
 
-    fn detach(self: &Arc<Self>, key: LockKey, ended: Ended) {
+    fn detach(self: &Arc<Self>, seat: Arc<Seat>, ended: Ended) {
         let queues = Arc::clone(self);
         self.driver.spawn(async move {
-            queues.store.release_at_last(&key, &ended).await;
-            queues.released(&key, &ended.token);
+            queues.store.release_at_last(&seat.key, &ended).await;
+            queues.released_at(&seat, &ended.token);
         });
     }
 
     /// Refuses all who wait, from now on.
     pub(crate) fn close(self: &Arc<Self>) {
         self.closed.store(true, Ordering::SeqCst);
-        let keys: Vec<_> = self.places().keys().cloned().collect();
-        for key in keys {
-            self.at(&key, |place, scene, effects| place.close(scene, effects));
+        for seat in self.seats.all() {
+            self.at(&seat, |place, scene, effects| place.close(scene, effects));
         }
     }
 
@@ -277,10 +274,13 @@ impl Queues {
 
     fn look(self: &Arc<Self>, alarm: Alarm) {
         match alarm {
-            Alarm::Look(key) => self.at(&key, |place, scene, effects| {
+            Alarm::Look(seat) => self.at(&seat, |place, scene, effects| {
                 place.look(scene, effects);
             }),
-            Alarm::Release(Detached { key, ended, _running }) => self.detach(key, ended),
+            Alarm::Release(detached) => {
+                let Detached { seat, ended, _running } = *detached;
+                self.detach(seat, ended);
+            }
         }
     }
 
@@ -288,23 +288,28 @@ impl Queues {
         match push {
             Push::Grant { key, token } => {
                 if let Some(token) = self.owners.read(&token) {
-                    self.at(&key, |place, scene, effects| place.granted(scene, token, effects));
+                    self.at_key(&key, |_, place, scene, effects| {
+                        place.granted(scene, token, effects)
+                    });
                 }
             }
             Push::Demand { key, token } => {
                 if let Some(token) = self.owners.read(&token) {
-                    self.at(&key, |place, scene, effects| place.demanded(scene, token, effects));
+                    self.at_key(&key, |_, place, scene, effects| {
+                        place.demanded(scene, token, effects)
+                    });
                 }
             }
             Push::Soon { key, token } => {
                 if let Some(token) = self.owners.read(&token) {
-                    self.at(&key, |place, scene, effects| place.left_free(scene, token, effects));
+                    self.at_key(&key, |_, place, scene, effects| {
+                        place.left_free(scene, token, effects)
+                    });
                 }
             }
             Push::Missed => {
-                let keys: Vec<_> = self.places().keys().cloned().collect();
-                for key in keys {
-                    self.at(&key, |place, scene, _| place.missed_pushes(scene));
+                for seat in self.seats.all() {
+                    self.at(&seat, |place, scene, _| place.missed_pushes(scene));
                 }
             }
         }
@@ -312,39 +317,64 @@ impl Queues {
 
     fn answered(
         self: &Arc<Self>,
-        key: &LockKey,
+        seat: &Arc<Seat>,
         token: &OwnerToken,
         answer: Result<Reply, Failed>,
     ) {
-        self.at(key, |place, scene, effects| place.answered(scene, token, answer, effects));
+        self.at(seat, |place, scene, effects| place.answered(scene, token, answer, effects));
     }
 
-    /// Lets something happen to the place of a key, and carries out what follows from it.
-    fn at<R>(
+    /// The seat of the key that a lease is for.
+    fn seat_of(&self, lease: &Lease) -> Arc<Seat> {
+        lease.seat.upgrade().unwrap_or_else(|| self.seats.of(&lease.key))
+    }
+
+    /// Lets something happen to the place of a key that may have none yet.
+    fn at_key<R>(
         self: &Arc<Self>,
         key: &LockKey,
+        event: impl FnOnce(&Arc<Seat>, &mut Place, &Scene<'_>, &mut Effects) -> R,
+    ) -> R {
+        loop {
+            let seat = self.seats.of(key);
+            let seated = seat.lock();
+            if !seat.is_gone() {
+                return self.happens(&seat, seated, |place, scene, effects| {
+                    event(&seat, place, scene, effects)
+                });
+            }
+        }
+    }
+
+    /// Lets something happen to a place. If its seat is gone, it is idle and stays so.
+    fn at<R>(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        event: impl FnOnce(&mut Place, &Scene<'_>, &mut Effects) -> R,
+    ) -> R {
+        self.happens(seat, seat.lock(), event)
+    }
+
+    /// Carries out what follows from an event as well.
+    fn happens<R>(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        mut seated: MutexGuard<'_, Seated>,
         event: impl FnOnce(&mut Place, &Scene<'_>, &mut Effects) -> R,
     ) -> R {
         let mut effects = Effects::default();
-        let mut places = self.places();
         // Read inside of the lock, so that the events of a place are in the order of their times.
         let now = Moment::now();
         let scene = Scene {
-            key,
+            key: &seat.key,
+            seat: Some(seat),
             manager: self.manager,
             owners: &self.owners,
             attempt: self.attempt,
             told: self.store.tells(),
             now,
         };
-        let mut entry = match places.entry(key.clone()) {
-            hash_map::Entry::Occupied(entry) => entry,
-            hash_map::Entry::Vacant(entry) => {
-                let place = Place::new(self.manager ^ now.as_nanos());
-                entry.insert_entry(Entry { place, alarm: None })
-            }
-        };
-        let Entry { place, alarm } = entry.get_mut();
+        let Seated { place, alarm } = &mut *seated;
         // One that is due has gone off, or need not any more.
         if let Some(slot) = alarm.take_if(|slot| slot.0 <= now) {
             drop(self.alarms.remove(slot));
@@ -357,54 +387,54 @@ impl Queues {
             && let Some(question) = effects.ask.take()
         {
             let (token, runtime) = (question.token.clone(), Handle::try_current().ok());
-            let asked = self.ask(question, runtime.clone());
+            let asked = self.ask(seat, question, runtime.clone());
             asker.ask_by_itself(Errand { token, asked, runtime });
         }
-        self.set_alarm(alarm, place.due(&scene), key);
-        if place.is_idle() {
-            if let Some(slot) = alarm.take() {
-                drop(self.alarms.remove(slot));
-            }
-            entry.remove();
-            if places.capacity() > ROOM && places.capacity() / 8 > places.len() {
-                let room = places.len() * 2;
-                places.shrink_to(room);
-            }
+        self.set_alarm(alarm, place.due(&scene), effects.postponed, seat);
+        let leaves = place.is_idle() && seat.go();
+        drop(seated);
+        if leaves {
+            self.seats.remove(seat);
         }
-        drop(places);
-        self.carry_out(key, effects);
+        self.carry_out(seat, effects);
         result
     }
 
-    /// An alarm that is earlier than needed is left alone: when it goes off, the place is looked
-    /// at, and it is set anew.
-    fn set_alarm(&self, alarm: &mut Option<Slot>, due: Option<Moment>, key: &LockKey) {
-        match (due, *alarm) {
-            (Some(due), Some(slot)) if slot.0 <= due => {}
-            (Some(due), _) => {
-                if let Some(slot) = alarm.take() {
-                    drop(self.alarms.remove(slot));
-                }
-                *alarm = Some(self.alarms.insert(due, Alarm::Look(key.clone())));
-            }
-            (None, _) => {}
+    /// An alarm that is earlier than needed is left alone, unless the place says that it has postponed
+    /// what is due: when it goes off, the place is looked at, and it is set anew.
+    fn set_alarm(
+        &self,
+        alarm: &mut Option<Slot>,
+        due: Option<Moment>,
+        postponed: bool,
+        seat: &Arc<Seat>,
+    ) {
+        if let (Some(due), Some(slot), false) = (due, &alarm, postponed)
+            && slot.0 <= due
+        {
+            return;
         }
+        if let Some(slot) = alarm.take() {
+            drop(self.alarms.remove(slot));
+        }
+        *alarm = due.map(|due| self.alarms.insert(due, Alarm::Look(Arc::clone(seat))));
     }
 
-    fn carry_out(self: &Arc<Self>, key: &LockKey, effects: Effects) {
-        let Effects { ask, asker: _, take_over, cancel, release, wake, handed_over } = effects;
+    fn carry_out(self: &Arc<Self>, seat: &Arc<Seat>, effects: Effects) {
+        let Effects { ask, take_over, cancel, release, wake, handed_over, .. } = effects;
         if handed_over {
             self.handed_over.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(question) = ask {
-            let (queues, key, token) = (Arc::clone(self), key.clone(), question.token.clone());
-            let asked = self.ask(question, None);
-            self.driver.spawn(async move { queues.answered(&key, &token, asked.await) });
+            let (queues, seat) = (Arc::clone(self), Arc::clone(seat));
+            let token = question.token.clone();
+            let asked = self.ask(&seat, question, None);
+            self.driver.spawn(async move { queues.answered(&seat, &token, asked.await) });
         }
         if let Some(TakeOver { waiter, token, patience }) = take_over
             && let Some(errand) = waiter.take_over()
         {
-            self.drive(key, token, errand, patience);
+            self.drive(seat, token, errand, patience);
             // It keeps its own time from now on.
             wake_all(waiter.take_waker());
         }
@@ -412,36 +442,41 @@ impl Queues {
             drop(waiter.take_over());
         }
         if let Some(ended) = release {
-            self.detach(key.clone(), ended);
+            self.detach(Arc::clone(seat), ended);
         }
         wake_all(wake);
     }
 
-    fn ask(self: &Arc<Self>, question: Question, runtime: Option<Handle>) -> Asked {
+    fn ask(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        question: Question,
+        runtime: Option<Handle>,
+    ) -> Asked {
         let queues = Arc::clone(self);
-        let (key, token) = (question.key.clone(), question.token.clone());
+        let (seat, token) = (Arc::clone(seat), question.token.clone());
         let progress = {
             let queues = Arc::clone(self);
             move |progress| {
-                queues.at(&key, |place, scene, _| match progress {
-                    Progress::Delayed => place.delayed(&token),
+                queues.at(&seat, |place, scene, effects| match progress {
+                    Progress::Delayed => place.delayed(&token, effects),
                     Progress::Sent => place.sent(scene, &token),
                 });
             }
         };
-        Box::pin(async move { queues.store.ask(question, runtime, progress).await })
+        Box::pin(async move { queues.store.ask(&question, runtime.as_ref(), &progress).await })
     }
 
     /// Has the driver wait for the answer to a question, unless the connection that it went over
     /// brings no answer within `patience`.
     fn drive(
         self: &Arc<Self>,
-        key: &LockKey,
+        seat: &Arc<Seat>,
         token: OwnerToken,
         errand: Errand,
         patience: Duration,
     ) {
-        let (queues, key) = (Arc::clone(self), key.clone());
+        let (queues, seat) = (Arc::clone(self), Arc::clone(seat));
         self.driver.spawn(async move {
             let Errand { mut asked, runtime, .. } = errand;
             let stalled = async {
@@ -464,13 +499,8 @@ impl Queues {
             let answer = answer.await;
             // What is not answered is taken back before anything else is asked.
             drop(asked);
-            queues.answered(&key, &token, answer);
+            queues.answered(&seat, &token, answer);
         });
-    }
-
-    fn places(&self) -> MutexGuard<'_, HashMap<LockKey, Entry>> {
-        // Each place is whole between any two events, and no event runs code of a user.
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -499,7 +529,7 @@ fn answer_at_once(
 #[must_use]
 pub(crate) struct InLine<'a> {
     queues: &'a Arc<Queues>,
-    key: LockKey,
+    seat: Arc<Seat>,
     /// Until the outcome is known.
     waiter: Option<Arc<Waiter>>,
     sleep: Option<(Sleep<'a>, Moment)>,
@@ -509,11 +539,16 @@ impl Future for InLine<'_> {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let Self { queues, key, waiter, sleep } = self.get_mut();
+        let Self { queues, seat, waiter, sleep } = self.get_mut();
         let Some(waiting) = waiter.as_ref() else { return Poll::Ready(Outcome::Missed) };
         let asks = match waiting.poll_question(context) {
             Some(Poll::Ready((token, answer))) => {
-                queues.answered(key, &token, answer);
+                // It is polled, and so need not be woken by what comes of the answer.
+                drop(waiting.take_waker());
+                queues.at(seat, |place, scene, effects| {
+                    place.answered(scene, &token, answer, effects);
+                    place.is_polled(waiting);
+                });
                 false
             }
             Some(Poll::Pending) => true,
@@ -523,7 +558,7 @@ impl Future for InLine<'_> {
             Poll::Ready(outcome) => outcome,
             // Whoever takes its question over wakes it, but not before it has left its waker.
             Poll::Pending if asks && waiting.asks_by_itself() => return Poll::Pending,
-            Poll::Pending => match poll_patience(queues, key, waiting, sleep, context) {
+            Poll::Pending => match poll_patience(queues, seat, waiting, sleep, context) {
                 // It may have been handed the lock since it was looked at last. It is in no line any
                 // more, so nothing comes after this look.
                 Poll::Ready(refusal) => match waiting.poll_outcome(context) {
@@ -541,7 +576,7 @@ impl Future for InLine<'_> {
 /// Ready when the waiter's time is over.
 fn poll_patience<'a>(
     queues: &'a Arc<Queues>,
-    key: &LockKey,
+    seat: &Arc<Seat>,
     waiter: &Arc<Waiter>,
     sleep: &mut Option<(Sleep<'a>, Moment)>,
     context: &mut Context<'_>,
@@ -551,7 +586,7 @@ fn poll_patience<'a>(
         let due = if now < waiter.patience { waiter.patience } else { waiter.end };
         if now >= waiter.patience {
             let given_up =
-                queues.at(key, |place, scene, effects| place.give_up(scene, waiter, effects));
+                queues.at(seat, |place, scene, effects| place.give_up(scene, waiter, effects));
             if let Some(refusal) = given_up {
                 return Poll::Ready(refusal);
             }
@@ -569,10 +604,11 @@ fn poll_patience<'a>(
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
         if let Some(waiter) = self.waiter.take() {
-            // Dropped before the lock of all keys is taken, and whatever its drop does: that is code of
+            // Dropped before the lock of the place is taken, and whatever its drop does: that is code of
             // the caller's.
             unharmed(|| drop(waiter.take_waker()));
-            self.queues.at(&self.key, |place, scene, effects| place.leave(scene, &waiter, effects));
+            self.queues
+                .at(&self.seat, |place, scene, effects| place.leave(scene, &waiter, effects));
         }
     }
 }

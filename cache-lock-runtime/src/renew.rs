@@ -210,7 +210,7 @@ impl Renewer {
             Extended::Gone => {
                 lease.lose(LostReason::Gone);
                 // By now the next section may run under the same token.
-                if let Some(next) = self.queues.held_under(&lease.key, &lease.owner) {
+                if let Some(next) = self.queues.held_under(lease) {
                     next.lose(LostReason::Gone);
                     self.queues.lost(&next);
                 }

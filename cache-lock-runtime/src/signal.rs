@@ -99,11 +99,12 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
 
 /// Polls a future whose waker goes to code that is not ours: the panic of a caller's waker ends here.
 /// In the task of a connection it would end the connection, and a second one the process.
+///
+/// It is pinned by the caller: a future that is moved takes its room twice.
 #[cfg(feature = "redis")]
-pub(crate) async fn shielded<F: Future>(future: F) -> F::Output {
+pub(crate) async fn shielded<F: Future>(mut future: Pin<&mut F>) -> F::Output {
     let shield = Arc::new(Shield::default());
     let waker = Waker::from(Arc::clone(&shield));
-    let mut future = std::pin::pin!(future);
     std::future::poll_fn(|context| {
         shield.set(context.waker().clone());
         future.as_mut().poll(&mut Context::from_waker(&waker))

@@ -143,7 +143,7 @@ impl RecordName {
     /// `room:{room}:v2:result`. The last part is the same, so no key of a lock can have this name, and
     /// the digit before it tells it from all records without a version.
     pub(crate) fn in_redis(&self) -> String {
-        let mut name = self.key.result_key();
+        let mut name = self.key.result_key().to_string();
         if self.version != 0
             && let Some(end) = name.rfind(':')
         {
@@ -210,12 +210,12 @@ impl Store {
     /// tokens are over.
     pub(crate) async fn ask(
         &self,
-        question: Question,
-        runtime: Option<Handle>,
-        progress: impl Fn(Progress) + Clone + Send + 'static,
+        question: &Question,
+        runtime: Option<&Handle>,
+        progress: &impl Fn(Progress),
     ) -> Result<Reply, Failed> {
         match self {
-            Self::Memory(store) => Ok(store.ask(&question)),
+            Self::Memory(store) => Ok(store.ask(question)),
             #[cfg(feature = "redis")]
             Self::Redis(store) => store.ask(question, runtime, progress).await,
         }

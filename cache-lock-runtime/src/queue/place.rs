@@ -297,6 +297,13 @@ impl Place {
         }
     }
 
+    /// A waiter's future is being polled: what it was handed, it takes.
+    pub(crate) fn is_polled(&mut self, waiter: &Arc<Waiter>) {
+        if let Phase::Holding(hold) = &mut self.phase {
+            hold.handed.take_if(|(handed, _)| Arc::ptr_eq(handed, waiter));
+        }
+    }
+
     /// A section ends. `in_time` says that its lease had not ended before.
     pub(crate) fn end(
         &mut self,

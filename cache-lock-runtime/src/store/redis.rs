@@ -29,7 +29,7 @@ use std::{
     time::Duration,
 };
 
-use redis::{ErrorKind, ServerErrorKind, Value};
+use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 use tokio::runtime::Handle;
 
 #[cfg(not(feature = "tls"))]
@@ -42,7 +42,7 @@ use self::{
     inbox::Mailbox,
     link::{Link, Links, settle},
     script::Scripts,
-    window::{Lane, Permit, Room},
+    window::{Lane, Room},
 };
 use super::{Ended, Extended, Extension, Inbox, Released, Store};
 use crate::{
@@ -187,7 +187,8 @@ impl RedisStore {
         if let Some(link) = links.current(runtime) {
             return Ok(link);
         }
-        let opening = links.of_runtime(runtime);
+        // Boxed, since it is rare.
+        let opening = Box::pin(links.of_runtime(runtime));
         driver.within(give_up, opening).await.unwrap_or_else(|| Err(links.not_accepted()))
     }
 
@@ -199,20 +200,22 @@ impl RedisStore {
     /// Runs a script over a connection, however long that takes.
     async fn send_over(&self, link: &Arc<Link>, call: &Call<'_>) -> Result<Value, Failure> {
         let hashless = &self.inner.hashless;
-        let by_hash = match hashless.load(Ordering::Relaxed) {
-            true => None,
-            false => Some(link.send(call.by_hash()).await),
-        };
-        let answer = match by_hash {
-            None => link.send(&call.in_full()).await,
-            Some(Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                link.send(&call.in_full()).await
+        let mut in_full = if hashless.load(Ordering::Relaxed) { call.in_full() } else { None };
+        let answer = loop {
+            // One place that waits, or the future would have the room of several.
+            let answer = link.send(in_full.as_ref().unwrap_or(call.command())).await;
+            match &answer {
+                Err(error) if in_full.is_none() && names_no_script(error) => {
+                    in_full = call.in_full();
+                    if in_full.is_none() {
+                        break answer;
+                    }
+                    if is_unknown_command(error) {
+                        hashless.store(true, Ordering::Relaxed);
+                    }
+                }
+                _ => break answer,
             }
-            Some(Err(error)) if is_unknown_command(&error) => {
-                hashless.store(true, Ordering::Relaxed);
-                link.send(&call.in_full()).await
-            }
-            Some(answer) => answer,
         };
         let result = answer.map_err(Failure::from);
         settle(&self.inner.links, link, &result, self.inner.attempt);
@@ -226,7 +229,7 @@ impl RedisStore {
         call: &Call<'_>,
         give_up: Moment,
     ) -> Result<Value, Failure> {
-        let sending = self.send_over(link, call);
+        let sending = pin!(self.send_over(link, call));
         match self.inner.driver.within(give_up, sending).await {
             Some(result) => result,
             None => Err(self.overdue(link)),
@@ -251,36 +254,28 @@ impl RedisStore {
     /// it. A connection that turns out to be closed is replaced once: the server may have been
     /// restarted since it was last used. One that leads to a replica is replaced until `give_up`. It
     /// ends by `give_up`, and an attempt after it was sent.
-    async fn run<F>(
-        &self,
-        lane: Lane,
-        give_up: Moment,
-        send: impl Fn(Self, Arc<Link>) -> F + Clone + Send + 'static,
-    ) -> Result<Ran, BackendError>
-    where
-        F: Future<Output = Result<Value, Failure>> + Send + 'static,
-    {
+    async fn run(&self, lane: Lane, give_up: Moment, call: &Call<'_>) -> Result<Ran, BackendError> {
         let mut repeated = false;
         let mut to_replica = None;
         loop {
             let link = self.link_off_replica(give_up, &to_replica).await?;
-            let answer = match link.window.enter(lane) {
-                Room::Now(permit) => {
-                    let end = give_up.min(Moment::now().after(self.inner.attempt));
-                    let sending = send(self.clone(), Arc::clone(&link));
-                    let answer = self.inner.driver.within(end, sending).await;
-                    if answer.as_ref().is_some_and(is_answer) {
-                        permit.answered();
+            let (permit, end) = match link.window.enter(lane) {
+                Room::Now(permit) => (permit, give_up.min(self.attempt_end())),
+                Room::Full => {
+                    let turn = self.inner.driver.within(give_up, link.window.turn(lane)).await;
+                    match turn.ok_or_else(BackendError::overloaded)? {
+                        Some(permit) => (permit, self.attempt_end()),
+                        None => continue,
                     }
-                    answer
                 }
-                Room::Full => match self.in_turn(&link, lane, give_up, send.clone()).await? {
-                    Some(answer) => answer,
-                    None => continue,
-                },
                 Room::Closed => continue,
             };
-            match answer.unwrap_or_else(|| Err(self.overdue(&link))) {
+            // Boxed while it is in flight, or the futures of all callers would have room for it.
+            let answer = Box::pin(self.run_over(&link, call, end)).await;
+            if is_answer(&answer) {
+                permit.answered();
+            }
+            match answer {
                 Ok(value) => return Ok(Ran { value, repeated }),
                 Err(Failure::Closed(_) | Failure::Unknown(_)) if !repeated => repeated = true,
                 Err(failure) => to_replica = Some(failure.of_replica(give_up)?),
@@ -288,35 +283,9 @@ impl RedisStore {
         }
     }
 
-    /// Sends a request once its connection has room for it. `None` if the connection was replaced before
-    /// that, and an answer of `None` if none came by `give_up`.
-    async fn in_turn<F>(
-        &self,
-        link: &Arc<Link>,
-        lane: Lane,
-        give_up: Moment,
-        send: impl FnOnce(Self, Arc<Link>) -> F + Send + 'static,
-    ) -> Result<Option<Option<Result<Value, Failure>>>, BackendError>
-    where
-        F: Future<Output = Result<Value, Failure>> + Send + 'static,
-    {
-        let (store, over) = (self.clone(), Arc::clone(link));
-        let is_sent = Arc::new(AtomicBool::new(false));
-        let sent = Arc::clone(&is_sent);
-        let work = move |permit| async move {
-            sent.store(true, Ordering::Relaxed);
-            let answer = store.in_time(&over, send(store.clone(), Arc::clone(&over))).await;
-            if is_answer(&answer) {
-                Permit::answered(permit);
-            }
-            answer
-        };
-        let turn = link.window.turn(link.runtime(), lane, work);
-        match self.inner.driver.within(give_up, turn).await {
-            Some(answer) => Ok(answer.map(Some)),
-            None if is_sent.load(Ordering::Relaxed) => Ok(Some(None)),
-            None => Err(BackendError::overloaded()),
-        }
+    /// The end of an attempt that begins now.
+    fn attempt_end(&self) -> Moment {
+        Moment::now().after(self.inner.attempt)
     }
 
     /// The connection for the caller's runtime. After an answer of a replica another one is looked
@@ -333,17 +302,6 @@ impl RedisStore {
                 (link, _) => return link,
             }
         }
-    }
-
-    /// The outcome of a request that was just sent over a connection, within the time of an attempt.
-    async fn in_time(
-        &self,
-        link: &Arc<Link>,
-        sending: impl Future<Output = Result<Value, Failure>>,
-    ) -> Result<Value, Failure> {
-        let give_up = Moment::now().after(self.inner.attempt);
-        let answer = self.inner.driver.within(give_up, sending).await;
-        answer.unwrap_or_else(|| Err(self.overdue(link)))
     }
 
     pub(crate) async fn extend(
@@ -386,16 +344,8 @@ impl RedisStore {
         ended: &Ended,
         give_up: Moment,
     ) -> Result<Released, BackendError> {
-        let request = (key.clone(), ended.clone());
-        let send = move |store: Self, link: Arc<Link>| {
-            let (key, ended) = request.clone();
-            async move {
-                let counts = store.inner.links.count();
-                let call = Call::release(&store.inner.scripts, &key, &ended, counts);
-                store.send_over(&link, &call).await
-            }
-        };
-        let Ran { value, repeated } = self.run(Lane::Releases, give_up, send).await?;
+        let call = Call::release(&self.inner.scripts, key, ended, self.inner.links.count());
+        let Ran { value, repeated } = self.run(Lane::Releases, give_up, &call).await?;
         self.note_refusal(&value);
         match read_released(&value) {
             Some(true) => Ok(Released::Released),
@@ -457,6 +407,11 @@ impl Failure {
         let error = self.into_error();
         if of_replica && Moment::now() < give_up { Ok(error) } else { Err(error) }
     }
+}
+
+/// The server does not know the script by its hash, or no call by a hash.
+fn names_no_script(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) || is_unknown_command(error)
 }
 
 /// Whether something has answered, be it the server or not.

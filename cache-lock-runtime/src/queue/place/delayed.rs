@@ -20,11 +20,12 @@ impl Place {
     }
 
     /// The connection has no room for the question yet.
-    pub(crate) fn delayed(&mut self, token: &OwnerToken) {
+    pub(crate) fn delayed(&mut self, token: &OwnerToken, effects: &mut Effects) {
         if let Phase::Asking(asking) = &mut self.phase
             && asking.token == *token
         {
             asking.sent = None;
+            effects.postponed = true;
         }
     }
 

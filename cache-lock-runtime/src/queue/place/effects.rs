@@ -7,7 +7,7 @@ use crate::{
     key::LockKey,
     lease::attempt,
     owner::{OwnerToken, Owners},
-    queue::waiter::Waiter,
+    queue::{Seat, waiter::Waiter},
     store::{Ended, Question},
 };
 
@@ -19,6 +19,8 @@ const POLLED_WITHIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) key: &'a LockKey,
+    /// Where the place is. None in tests of a place alone.
+    pub(crate) seat: Option<&'a Arc<Seat>>,
     /// The manager's number.
     pub(crate) manager: u64,
     pub(crate) owners: &'a Arc<Owners>,
@@ -44,6 +46,8 @@ pub(crate) struct Effects {
     pub(crate) release: Option<Ended>,
     /// Who has news.
     pub(crate) wake: Vec<Waker>,
+    /// The alarm of the place is too early by far.
+    pub(crate) postponed: bool,
     /// A lease was handed from one section to the next without a question.
     pub(crate) handed_over: bool,
 }

@@ -1,6 +1,9 @@
 //! How far a manager has come with a key.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use super::{Scene, TakeOver};
 use crate::{
@@ -150,6 +153,7 @@ impl Tenure {
     ) -> Arc<Lease> {
         Arc::new(Lease::new(Grant {
             key: scene.key.clone(),
+            seat: scene.seat.map_or_else(Weak::new, Arc::downgrade),
             owner: self.token.clone(),
             fence,
             settings,

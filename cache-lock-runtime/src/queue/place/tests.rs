@@ -23,7 +23,7 @@ fn waiter_for(expire: Duration, patience: Duration) -> Arc<Waiter> {
 }
 
 fn scene<'a>(key: &'a LockKey, owners: &'a Arc<Owners>, now: Moment) -> Scene<'a> {
-    Scene { key, manager: 1, owners, attempt: EXPIRE / 10, told: true, now }
+    Scene { key, seat: None, manager: 1, owners, attempt: EXPIRE / 10, told: true, now }
 }
 
 fn busy(listed: bool) -> Result<Reply, Failed> {

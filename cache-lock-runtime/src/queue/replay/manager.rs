@@ -91,7 +91,8 @@ impl Manager {
         event: impl FnOnce(&mut Place, &Scene<'_>, &mut Effects) -> R,
     ) -> R {
         let Self { key, owners, place, effects, .. } = self;
-        let scene = Scene { key, manager: 1, owners, attempt: ATTEMPT, told: true, now };
+        let scene =
+            Scene { key, seat: None, manager: 1, owners, attempt: ATTEMPT, told: true, now };
         let result = event(place, &scene, effects);
         if place.is_idle() {
             *place = Place::new(now.as_nanos());

@@ -1,13 +1,6 @@
 //! A question for a lock, with what becomes of it if its answer is not seen.
 
-use std::{
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{mem, pin::pin, sync::Arc, time::Duration};
 
 use redis::Value;
 use tokio::runtime::Handle;
@@ -32,108 +25,40 @@ use crate::{
 impl RedisStore {
     pub(crate) async fn ask(
         &self,
-        question: Question,
-        runtime: Option<Handle>,
-        progress: impl Fn(Progress) + Clone + Send + 'static,
+        question: &Question,
+        runtime: Option<&Handle>,
+        progress: &impl Fn(Progress),
     ) -> Result<Reply, Failed> {
-        let request = Unsent { store: self, request: Arc::new(Request::new(question)) };
+        let mut request = Request { store: self, question, fate: Sent::No };
         let mut delayed = false;
         loop {
-            let request = &request.request;
-            let give_up = Moment::now().after(self.attempt_of(request));
-            let link = match self.link_of(runtime.as_ref(), give_up).await {
+            let give_up = Moment::now().after(request.attempt());
+            let link = match self.link_of(runtime, give_up).await {
                 Ok(link) => link,
                 Err(error) => {
                     // Its tokens are asked under again.
-                    request.take_charge();
+                    request.fate = Sent::Settled;
                     return Err(Failed { error, fate: Fate::Refused });
                 }
             };
-            let answered = match link.window.enter(Lane::Questions) {
-                Room::Now(permit) => {
-                    if delayed {
-                        progress(Progress::Sent);
-                    }
-                    let (store, over, request) =
-                        (self.clone(), Arc::clone(&link), Arc::clone(request));
-                    Some(store.ask_over(over, request, permit).await)
-                }
+            let permit = match link.window.enter(Lane::Questions) {
+                Room::Now(permit) => Some(permit),
                 Room::Full => {
-                    // Another thread may send the request as soon as it is queued, and says so.
-                    delayed = true;
-                    progress(Progress::Delayed);
-                    let (store, over, request) =
-                        (self.clone(), Arc::clone(&link), Arc::clone(request));
-                    let sent = progress.clone();
-                    let turn = link.window.turn(link.runtime(), Lane::Questions, move |permit| {
-                        sent(Progress::Sent);
-                        store.ask_over(over, request, permit)
-                    });
-                    turn.await
+                    if !delayed {
+                        delayed = true;
+                        progress(Progress::Delayed);
+                    }
+                    link.window.turn(Lane::Questions).await
                 }
                 Room::Closed => None,
             };
             // Else the connection was replaced before the question was sent.
-            if let Some(answered) = answered {
-                return self.read(answered);
-            }
-        }
-    }
-
-    /// The longest time that the answer to a request may take.
-    fn attempt_of(&self, request: &Request) -> Duration {
-        attempt(self.inner.attempt, request.question.expire)
-    }
-
-    /// Asks over a connection, until the time of an attempt is over.
-    async fn ask_over(self, link: Arc<Link>, request: Arc<Request>, permit: Permit) -> Response {
-        let heard = self.inner.links.are_heard();
-        request.take_charge();
-        let sent_at = Moment::now();
-        let give_up = sent_at.after(self.attempt_of(&request));
-        let permit = Some(permit);
-        let (settled, astray) = (false, false);
-        let mut open = Open { store: self, link, request, sent_at, permit, settled, astray };
-        let Open { store, link, request, .. } = &open;
-        let question = &request.question;
-        let counts = store.inner.links.count();
-        let call = Call::ask(&store.inner.scripts, question, question.wait && heard, counts);
-        let sending = store.send_over(link, &call);
-        let answer = match store.inner.driver.within(give_up, sending).await {
-            Some(answer) => answer,
-            None => Err(store.overdue(link)),
-        };
-        if is_answer(&answer)
-            && let Some(permit) = open.permit.take()
-        {
-            permit.answered();
-        }
-        // Of a refused one it is known that it was not carried out.
-        open.settled = matches!(answer, Err(Failure::Refused(_)));
-        open.astray = matches!(answer, Err(Failure::Unknown(_)));
-        Response { open, answer }
-    }
-
-    fn read(&self, answered: Response) -> Result<Reply, Failed> {
-        let Response { mut open, answer } = answered;
-        match answer {
-            Ok(value) => {
-                self.note_refusal(&value);
-                let reply = read_reply(&value, open.sent_at);
-                // What cannot be read tells nothing: the request may have been carried out.
-                open.settled = reply.is_some();
-                open.astray = reply.is_none();
-                reply.ok_or_else(|| Failed { error: unexpected(&value), fate: Fate::Unanswered })
-            }
-            Err(failure) => {
-                let fate = match failure {
-                    Failure::Refused(_) => Fate::Refused,
-                    Failure::Aborted(_) | Failure::Unknown(_) | Failure::Overdue(_) => {
-                        Fate::Unanswered
-                    }
-                    Failure::Closed(_) => Fate::Broken,
-                };
-                Err(Failed { error: failure.into_error(), fate })
+            if let Some(permit) = permit {
+                if delayed {
+                    progress(Progress::Sent);
+                }
+                // Boxed while it is in flight: a question that waits for its turn needs little room.
+                return Box::pin(request.send(link, permit)).await;
             }
         }
     }
@@ -200,84 +125,124 @@ impl RedisStore {
     }
 }
 
-/// A question, and whether its tokens are cared for if its asker is gone.
-struct Request {
-    question: Question,
-    /// It was sent, or is asked again: it is not for [`Unsent`] to end its tokens.
-    in_charge: AtomicBool,
-}
-
-impl Request {
-    fn new(question: Question) -> Self {
-        Self { question, in_charge: AtomicBool::new(false) }
-    }
-
-    /// True for the first caller.
-    fn take_charge(&self) -> bool {
-        !self.in_charge.swap(true, Ordering::AcqRel)
-    }
-}
-
-/// A question that was not sent yet. If its asker leaves, its tokens are over all the same, so the
-/// store releases the token that the question was to end.
-struct Unsent<'a> {
+/// A question, and what becomes of its tokens if its asker is gone.
+///
+/// Its tokens are asked under over one connection at a time: an earlier request over another one may
+/// still be on its way, even if that connection has broken, and could take the lock at any later time,
+/// also when nobody wants it any more. So where the answer is not seen, the tokens are over, and what
+/// they may take is taken back.
+struct Request<'a> {
     store: &'a RedisStore,
-    request: Arc<Request>,
+    question: &'a Question,
+    fate: Sent,
 }
 
-impl Drop for Unsent<'_> {
-    fn drop(&mut self) {
-        let Question { key, instead_of, expire, lasts, .. } = &self.request.question;
-        if let Some(token) = instead_of
-            && self.request.take_charge()
-        {
-            let over = Ended::new(token.clone(), *expire, *lasts);
-            let (store, key) = (self.store.clone(), key.clone());
-            self.store.inner.driver.spawn(async move {
-                store.release_at_last(&key, &over).await;
-            });
-        }
-    }
+/// Whether a question was sent.
+enum Sent {
+    No,
+    Out(Out),
+    /// The asker has seen the answer, or the request was not carried out.
+    Settled,
 }
 
-/// A question that is out. Its tokens are asked under over one connection at a time: an earlier
-/// request over another one may still be on its way, even if that connection has broken, and could
-/// take the lock at any later time, also when nobody wants it any more. So where the answer is not
-/// seen, the tokens are over, and what they may take is taken back.
-struct Open {
-    store: RedisStore,
+/// A question that is out.
+struct Out {
     link: Arc<Link>,
-    request: Arc<Request>,
     sent_at: Moment,
     /// Until the answer is there.
     permit: Option<Permit>,
-    /// The asker has seen the answer, or the request was not carried out.
-    settled: bool,
     /// Something else answered in the server's stead.
     astray: bool,
 }
 
-/// An answer that is still to be seen by the asker.
-struct Response {
-    open: Open,
-    answer: Result<Value, Failure>,
+impl Request<'_> {
+    /// The longest time that the answer may take.
+    fn attempt(&self) -> Duration {
+        attempt(self.store.inner.attempt, self.question.expire)
+    }
+
+    /// Asks over a connection, until the time of an attempt is over.
+    async fn send(&mut self, link: Arc<Link>, permit: Permit) -> Result<Reply, Failed> {
+        let heard = self.store.inner.links.are_heard();
+        let sent_at = Moment::now();
+        let give_up = sent_at.after(self.attempt());
+        let out = Out { link: Arc::clone(&link), sent_at, permit: Some(permit), astray: false };
+        self.fate = Sent::Out(out);
+        let answer = {
+            let RedisStore { inner } = self.store;
+            let (question, counts) = (self.question, inner.links.count());
+            let call = Call::ask(&inner.scripts, question, question.wait && heard, counts);
+            self.store.run_over(&link, &call, give_up).await
+        };
+        if let Sent::Out(out) = &mut self.fate {
+            if is_answer(&answer)
+                && let Some(permit) = out.permit.take()
+            {
+                permit.answered();
+            }
+            out.astray = matches!(answer, Err(Failure::Unknown(_)));
+        }
+        self.read(answer, sent_at)
+    }
+
+    fn read(&mut self, answer: Result<Value, Failure>, sent_at: Moment) -> Result<Reply, Failed> {
+        let failure = match answer {
+            Ok(value) => {
+                self.store.note_refusal(&value);
+                if let Some(reply) = read_reply(&value, sent_at) {
+                    self.fate = Sent::Settled;
+                    return Ok(reply);
+                }
+                // What cannot be read tells nothing: the request may have been carried out.
+                if let Sent::Out(out) = &mut self.fate {
+                    out.astray = true;
+                }
+                return Err(Failed { error: unexpected(&value), fate: Fate::Unanswered });
+            }
+            Err(failure) => failure,
+        };
+        let fate = match failure {
+            Failure::Refused(_) => {
+                // It is known that it was not carried out.
+                self.fate = Sent::Settled;
+                Fate::Refused
+            }
+            Failure::Aborted(_) | Failure::Unknown(_) | Failure::Overdue(_) => Fate::Unanswered,
+            Failure::Closed(_) => Fate::Broken,
+        };
+        Err(Failed { error: failure.into_error(), fate })
+    }
 }
 
-impl Drop for Open {
+impl Drop for Request<'_> {
     fn drop(&mut self) {
-        if self.settled {
-            return;
+        let Self { store, question, fate } = self;
+        let Question { key, token, instead_of, expire, lasts, .. } = question;
+        let out = match mem::replace(fate, Sent::Settled) {
+            Sent::Settled => return,
+            // Its tokens are over all the same, so the one that it was to end is released.
+            Sent::No => {
+                if let Some(token) = instead_of {
+                    let over = Ended::new(token.clone(), *expire, *lasts);
+                    let (store, key) = (store.clone(), key.clone());
+                    let driver = Arc::clone(&store.inner.driver);
+                    driver.spawn(async move {
+                        store.release_at_last(&key, &over).await;
+                    });
+                }
+                return;
+            }
+            Sent::Out(out) => out,
+        };
+        let Out { link, sent_at, mut permit, astray } = out;
+        if permit.is_some() && sent_at.after(store.inner.attempt) <= Moment::now() {
+            drop(store.overdue(&link));
         }
-        let Question { key, token, instead_of, expire, lasts, .. } = &self.request.question;
-        let mut permit = self.permit.take();
-        if permit.is_some() && self.sent_at.after(self.store.inner.attempt) <= Moment::now() {
-            drop(self.store.overdue(&self.link));
-        }
-        let asked = Some((token, Moment::now().after(*expire)));
+        let asked = Some((&*token, Moment::now().after(*expire)));
         let passed = instead_of.as_ref().map(|token| (token, *lasts));
         for (token, lasts) in [asked, passed].into_iter().flatten() {
             let (over, key) = (Ended::new(token.clone(), *expire, lasts), key.clone());
-            self.store.forget(Arc::clone(&self.link), key, over, permit.take(), self.astray);
+            store.forget(Arc::clone(&link), key, over, permit.take(), astray);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Calls of the scripts: what a request sends, and what its answer says.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
-use redis::{Cmd, Value};
+use redis::{Cmd, RedisWrite, Value};
 
 use super::script::{LuaScript, Scripts};
 use crate::{
@@ -16,17 +16,41 @@ use crate::{
 /// How long a grant lasts that is not claimed: its manager may have been stopped.
 const CLAIM: Duration = Duration::from_millis(500);
 
-/// A call of a script, to be sent as often as needed.
+/// The room that all but the keys and tokens of a call take: its name, the hash, numbers.
+const OVERHEAD: usize = 80;
+/// The room that a name beside a key takes more than twice the key.
+const SUFFIX: usize = 12;
+/// A token's form and random part, and the host and process of most.
+const TOKEN: usize = 64;
+
+/// A call of a script, or a plain command, to be sent as often as needed.
 pub(super) struct Call<'a> {
-    script: &'a LuaScript,
-    by_hash: Cmd,
+    script: Option<&'a LuaScript>,
+    command: Cmd,
 }
 
 impl<'a> Call<'a> {
-    fn new(script: &'a LuaScript, keys: &[&str], arguments: &[&str]) -> Self {
-        let mut by_hash = redis::cmd("EVALSHA");
-        by_hash.arg(script.hash()).arg(keys.len()).arg(keys).arg(arguments);
-        Self { script, by_hash }
+    /// Begins a call with so many keys. `text`: the length of its keys and tokens, about. What follows is
+    /// written in place.
+    fn new(script: &'a LuaScript, keys: usize, arguments: usize, text: usize) -> Self {
+        let mut command = Cmd::with_capacity(3 + keys + arguments, OVERHEAD + text);
+        command.arg("EVALSHA").arg(script.hash()).arg(keys);
+        Self { script: Some(script), command }
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.command.write_arg(text.as_bytes());
+        self
+    }
+
+    fn number(&mut self, number: u64) -> &mut Self {
+        self.command.arg(number);
+        self
+    }
+
+    fn written(&mut self, text: impl Display) -> &mut Self {
+        self.command.write_arg_fmt(text);
+        self
     }
 
     /// A question for a lock. `listed`: it waits if the lock is taken. `counts`: the user may ask how
@@ -39,32 +63,31 @@ impl<'a> Call<'a> {
     ) -> Self {
         let Question { key, token, instead_of, aside, expire, block, listed: on_list, .. } =
             question;
-        let (fence, waiting) = (key.fence_key(), key.waiting_key());
-        let (token, lease, block) = (token.to_string(), milliseconds(*expire), block.to_string());
-        let waits = if listed { "1" } else { "0" };
-        let keys = [key.as_str(), &fence, &waiting];
-        match instead_of {
-            Some(old) => {
-                let (old, claim) = (old.to_string(), claim(*expire, *aside));
-                let arguments = [&*token, &lease, &block, waits, &old, &claim, COUNTS];
-                Self::new(&scripts.pass, &keys, without_counts(&arguments, counts))
-            }
-            None if *on_list => {
-                Self::new(&scripts.acquire, &keys, &[&token, &lease, &block, waits, "1"])
-            }
-            None => Self::new(&scripts.acquire, &keys, &[&token, &lease, &block, waits]),
+        let script = if instead_of.is_some() { &scripts.pass } else { &scripts.acquire };
+        let mut call =
+            Self::new(script, 3, 7, room(key, 2) + TOKEN * (1 + usize::from(instead_of.is_some())));
+        call.text(key.as_str()).written(key.fence_key()).written(key.waiting_key());
+        call.written(token).number(milliseconds(*expire)).number((*block).into());
+        call.number(listed.into());
+        if let Some(old) = instead_of {
+            call.written(old).number(claim(*expire, *aside)).counts(counts);
+        } else if *on_list {
+            call.number(1);
         }
+        call
     }
 
     /// The extension of leases.
     pub(super) fn extend(scripts: &'a Scripts, leases: &[Extension]) -> Self {
-        let keys: Vec<_> = leases.iter().map(|lease| lease.key.as_str()).collect();
-        let arguments: Vec<_> = leases
-            .iter()
-            .flat_map(|lease| [lease.token.to_string(), milliseconds(lease.expire)])
-            .collect();
-        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-        Self::new(&scripts.extend, &keys, &arguments)
+        let text = leases.iter().map(|lease| room(&lease.key, 0) + TOKEN + 16).sum();
+        let mut call = Self::new(&scripts.extend, leases.len(), 2 * leases.len(), text);
+        for lease in leases {
+            call.text(lease.key.as_str());
+        }
+        for lease in leases {
+            call.written(&lease.token).number(milliseconds(lease.expire));
+        }
+        call
     }
 
     /// The end of a lease or a wait. `counts` as in [`Call::ask`].
@@ -75,11 +98,17 @@ impl<'a> Call<'a> {
         counts: bool,
     ) -> Self {
         let Ended { token, expire, aside, .. } = ended;
-        let (waiting, token, claim) =
-            (key.waiting_key(), token.to_string(), claim(*expire, *aside));
-        let arguments = [&*token, &claim, COUNTS];
-        let arguments = without_counts(&arguments, counts);
-        Self::new(&scripts.release, &[key.as_str(), &waiting], arguments)
+        let mut call = Self::new(&scripts.release, 2, 3, room(key, 1) + TOKEN);
+        call.text(key.as_str()).written(key.waiting_key());
+        call.written(token).number(claim(*expire, *aside)).counts(counts);
+        call
+    }
+
+    /// The last argument of the scripts that grant, left out where the user may not count subscribers.
+    fn counts(&mut self, counts: bool) {
+        if counts {
+            self.number(1);
+        }
     }
 
     /// The record of a value beside a lock.
@@ -90,31 +119,41 @@ impl<'a> Call<'a> {
         text: &str,
         lasts: Duration,
     ) -> Self {
-        let (result, token) = (name.in_redis(), token.to_string());
-        let arguments = [&*token, &milliseconds(lasts), text];
-        Self::new(&scripts.record, &[name.key.as_str(), &result], &arguments)
+        let room = room(&name.key, 1) + TOKEN + text.len();
+        let mut call = Self::new(&scripts.record, 2, 3, room);
+        call.text(name.key.as_str()).text(&name.in_redis());
+        call.written(token).number(milliseconds(lasts)).text(text);
+        call
     }
 
     /// The value recorded beside a lock, and how long it lasts.
     pub(super) fn recorded(scripts: &'a Scripts, name: &RecordName) -> Self {
-        Self::new(&scripts.recorded, &[&name.in_redis()], &[])
+        let mut call = Self::new(&scripts.recorded, 1, 0, room(&name.key, 1));
+        call.text(&name.in_redis());
+        call
     }
 
-    /// The call by hash, which a server that does not know the script refuses.
-    pub(super) fn by_hash(&self) -> &Cmd {
-        &self.by_hash
+    pub(super) fn get(name: &str) -> Self {
+        let mut command = redis::cmd("GET");
+        command.arg(name);
+        Self { script: None, command }
     }
 
-    /// The call that carries the script, and makes it known.
-    pub(super) fn in_full(&self) -> Cmd {
+    /// What is sent. A server that does not know the script refuses it, as it names it by its hash.
+    pub(super) fn command(&self) -> &Cmd {
+        &self.command
+    }
+
+    /// The call that carries the script, and makes it known. `None` for a plain command.
+    pub(super) fn in_full(&self) -> Option<Cmd> {
         let mut in_full = redis::cmd("EVAL");
-        in_full.arg(self.script.source());
-        for argument in self.by_hash.args_iter().skip(2) {
+        in_full.arg(self.script?.source());
+        for argument in self.command.args_iter().skip(2) {
             if let redis::Arg::Simple(argument) = argument {
                 in_full.arg(argument);
             }
         }
-        in_full
+        Some(in_full)
     }
 }
 
@@ -179,11 +218,9 @@ pub(super) fn tells_of_refusal(value: &Value) -> bool {
     }
 }
 
-/// The last argument of the scripts that grant, left out where the user may not count subscribers.
-const COUNTS: &str = "1";
-
-fn without_counts<'a>(arguments: &'a [&'a str], counts: bool) -> &'a [&'a str] {
-    &arguments[..arguments.len() - usize::from(!counts)]
+/// About what a key and so many names beside it take.
+fn room(key: &LockKey, beside: usize) -> usize {
+    (1 + 2 * beside) * key.as_str().len() + beside * SUFFIX
 }
 
 fn number(value: &Value) -> Option<i64> {
@@ -192,11 +229,11 @@ fn number(value: &Value) -> Option<i64> {
 }
 
 /// Rounds up: a lease is never shorter on the server than its holder believes.
-fn milliseconds(time: Duration) -> String {
-    time.as_nanos().div_ceil(1_000_000).to_string()
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// How long the claim of a grant lasts that the end of such a lease makes. `aside`: it makes none.
-fn claim(expire: Duration, aside: bool) -> String {
+fn claim(expire: Duration, aside: bool) -> u64 {
     milliseconds(if aside { Duration::ZERO } else { expire.min(CLAIM) })
 }

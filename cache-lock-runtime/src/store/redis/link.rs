@@ -347,7 +347,7 @@ impl Links {
                 // A proxy that closes at HELLO, and at PUBLISH as well.
                 let (connection, _) = self.connection(number, runtime).await?;
                 self.mailbox.cannot_tell(&self.server);
-                return Ok(Link::new(connection, None, number));
+                return Ok(Link::new(connection, None, number, Arc::clone(&self.driver)));
             }
             // Before anybody asks over it: a grant may come before the answer, and tokens say
             // whether they can be handed on.
@@ -371,7 +371,7 @@ impl Links {
             {
                 return Err(describe(error));
             }
-            return Ok(Link::new(connection, apart, number));
+            return Ok(Link::new(connection, apart, number, Arc::clone(&self.driver)));
         }
     }
 

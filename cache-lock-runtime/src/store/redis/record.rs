@@ -1,17 +1,10 @@
 //! The values of single flights.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use redis::Value;
 
-use super::{
-    RedisStore,
-    call::Call,
-    failure::Failure,
-    link::{Link, settle},
-    unexpected,
-    window::Lane,
-};
+use super::{RedisStore, call::Call, unexpected, window::Lane};
 use crate::{
     clock::Moment,
     error::BackendError,
@@ -27,16 +20,11 @@ impl RedisStore {
         aged: bool,
         give_up: Moment,
     ) -> Result<Option<Recorded>, BackendError> {
-        let value = if aged {
-            let name = name.clone();
-            let send = move |store: Self, link: Arc<Link>| {
-                let name = name.clone();
-                async move { store.send_over(&link, &Call::recorded(&store.inner.scripts, &name)).await }
-            };
-            self.run(Lane::Questions, give_up, send).await?.value
-        } else {
-            self.get(&name.in_redis(), give_up).await?
+        let call = match aged {
+            true => Call::recorded(&self.inner.scripts, name),
+            false => Call::get(&name.in_redis()),
         };
+        let value = self.run(Lane::Questions, give_up, &call).await?.value;
         match value {
             Value::Nil => Ok(None),
             Value::BulkString(text) => Ok(Some(Recorded { text, remaining: Duration::ZERO })),
@@ -62,32 +50,10 @@ impl RedisStore {
         lasts: Duration,
         give_up: Moment,
     ) -> Result<bool, BackendError> {
-        let request = (name.clone(), token.clone(), Arc::<str>::from(text));
-        let send = move |store: Self, link: Arc<Link>| {
-            let (name, token, text) = request.clone();
-            async move {
-                let call = Call::record(&store.inner.scripts, &name, &token, &text, lasts);
-                store.send_over(&link, &call).await
-            }
-        };
-        match self.run(Lane::Questions, give_up, send).await?.value {
+        let call = Call::record(&self.inner.scripts, name, token, text, lasts);
+        match self.run(Lane::Questions, give_up, &call).await?.value {
             Value::Int(recorded) => Ok(recorded == 1),
             other => Err(unexpected(&other)),
         }
-    }
-
-    async fn get(&self, name: &str, give_up: Moment) -> Result<Value, BackendError> {
-        let mut command = redis::cmd("GET");
-        command.arg(name);
-        let command = Arc::new(command);
-        let send = move |store: Self, link: Arc<Link>| {
-            let command = Arc::clone(&command);
-            async move {
-                let answer = link.send(&command).await.map_err(Failure::from);
-                settle(&store.inner.links, &link, &answer, store.inner.attempt);
-                answer
-            }
-        };
-        Ok(self.run(Lane::Questions, give_up, send).await?.value)
     }
 }

@@ -196,7 +196,7 @@ impl Server {
         if !self.records.waiting.is_empty() {
             self.records.waiting_left -= TICK_MILLISECONDS;
             if self.records.waiting_left <= 0 {
-                self.do_now(redis::cmd("DEL").arg(self.key.waiting_key()));
+                self.do_now(redis::cmd("DEL").arg(self.key.waiting_key().to_string()));
                 self.records.waiting.clear();
                 self.records.waiting_left = 0;
             }
@@ -205,8 +205,8 @@ impl Server {
 
     /// Carries a request out. Returns the answer, and the pushes that came, by manager.
     pub(crate) fn serve(&mut self, asked: &Asked) -> Result<(Value, Vec<Vec<Push>>), String> {
-        let (lock, waiting) = (self.key.as_str().to_owned(), self.key.waiting_key());
-        let call = self.call(asked).in_full();
+        let (lock, waiting) = (self.key.as_str().to_owned(), self.key.waiting_key().to_string());
+        let call = self.call(asked).in_full().expect("it calls a script");
         let mut transaction = redis::pipe();
         transaction.atomic();
         if let Some((_, left)) = self.records.lock {
@@ -218,7 +218,7 @@ impl Server {
         if let Some(last) = self.records.fence.filter(|_| self.scale > 1) {
             // A second without a reservation, from which many can be made.
             self.last_number = last - 1_000_000;
-            let fence = self.key.fence_key();
+            let fence = self.key.fence_key().to_string();
             transaction.cmd("SET").arg(fence).arg(self.last_number).arg("KEEPTTL").ignore();
         }
         transaction.add_command(call);
@@ -227,8 +227,8 @@ impl Server {
         transaction.cmd("PTTL").arg(&lock);
         transaction.cmd("ZRANGE").arg(&waiting).arg(0).arg(-1);
         transaction.cmd("PTTL").arg(&waiting);
-        transaction.cmd("GET").arg(self.key.fence_key());
-        transaction.cmd("PTTL").arg(self.key.fence_key());
+        transaction.cmd("GET").arg(self.key.fence_key().to_string());
+        transaction.cmd("PTTL").arg(self.key.fence_key().to_string());
         transaction.cmd("PERSIST").arg(&lock).ignore();
         transaction.cmd("PERSIST").arg(&waiting).ignore();
         type Found = (Value, (i64, i64), Option<String>, i64, Vec<String>, i64, Option<i64>, i64);

@@ -2,7 +2,7 @@
 
 use test_support::{Direction, Fault, Proxy, RedisServer};
 
-use super::*;
+use super::{window::Permit, *};
 use crate::store::{Progress, Question};
 
 const EXPIRE: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ async fn question_that_moves_to_a_connection_with_room_is_noted_as_sent() {
             sender.send(progress).expect("the test waits");
         }
     };
-    let reply = store.ask(question, Handle::try_current().ok(), progress).await;
+    let reply = store.ask(&question, Handle::try_current().ok().as_ref(), &progress).await;
     assert!(reply.is_ok(), "{reply:?}");
     assert_eq!(noted.try_iter().collect::<Vec<_>>(), [Progress::Delayed, Progress::Sent]);
 }

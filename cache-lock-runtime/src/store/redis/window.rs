@@ -7,16 +7,18 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, future,
-    pin::pin,
+    fmt, mem,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::Poll,
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use tokio::{runtime::Handle, sync::oneshot};
-
-use crate::{clock::Moment, driver::unharmed};
+use crate::{
+    clock::Moment,
+    driver::{Driver, unharmed},
+    signal::wake_all,
+};
 
 /// The purpose of a request. Releases are sent first: the waiters of a lock wait for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,25 +27,30 @@ pub(super) enum Lane {
     Questions,
 }
 
-/// Sends a request. It is called when there is room for it.
-type Job = Box<dyn FnOnce(Permit) + Send>;
+/// A caller that is not polled within this time after its turn has come has its room taken back, and
+/// stands in the backlog again when it is polled: its future may be kept aside for as long as it likes.
+const TURN_LASTS: Duration = Duration::from_millis(10);
 
 /// The requests in flight over one connection, and those that are still to be sent.
-#[derive(Default)]
 pub(super) struct Window {
+    driver: Arc<Driver>,
     state: Mutex<Traffic>,
 }
 
 #[derive(Default)]
 struct Traffic {
+    /// With those whose turn it is.
     in_flight: usize,
     /// The number of requests in flight that were answered.
     answered: u64,
     limit: Limit,
-    backlog: [BTreeMap<u64, Job>; 2],
+    /// The wakers of those who wait for room.
+    backlog: [BTreeMap<u64, Waker>; 2],
+    /// Who was given room, and when, and has not been polled since.
+    turns: BTreeMap<u64, Moment>,
     serial: u64,
-    /// A thread is sending the backlog. Threads that make room meanwhile leave the sending to it.
-    sending: bool,
+    /// A task of the driver takes back the room of callers that are not polled.
+    watched: bool,
     closed: bool,
 }
 
@@ -57,72 +64,31 @@ pub(super) enum Room {
 }
 
 impl Window {
+    pub(super) fn new(driver: Arc<Driver>) -> Arc<Self> {
+        Arc::new(Self { driver, state: Mutex::default() })
+    }
+
     /// Room for a request, if there is any and no earlier request waits for it.
     pub(super) fn enter(self: &Arc<Self>, lane: Lane) -> Room {
         let mut state = self.state();
         if state.closed {
             return Room::Closed;
         }
-        if state.in_flight < state.limit.size() && !state.is_awaited(lane) {
+        if state.has_room() && !state.is_awaited(lane) {
             state.in_flight += 1;
             drop(state);
-            return Room::Now(Permit::new(self));
+            return Room::Now(Permit::new(Arc::clone(self)));
         }
         state.limit.reached();
         Room::Full
     }
 
-    /// Has a request sent in its turn. `None` if the connection is not in use any more.
-    fn queue(self: &Arc<Self>, lane: Lane, job: Job) -> Option<Queued> {
-        let mut state = self.state();
-        if state.closed {
-            return None;
-        }
-        state.serial += 1;
-        let serial = state.serial;
-        state.backlog[lane as usize].insert(serial, job);
-        // There may be room by now.
-        self.send(state);
-        Some(Queued { window: Arc::clone(self), lane, serial })
-    }
-
-    /// Does some work when it has its turn, on that runtime. `None` if the connection or
-    /// its runtime has ended before.
+    /// Waits for room. `None` if the connection is not in use any more.
     ///
     /// # Cancel safety
-    /// Work that has begun is dropped, and so is its outcome.
-    pub(super) fn turn<F>(
-        self: &Arc<Self>,
-        runtime: &Handle,
-        lane: Lane,
-        work: impl FnOnce(Permit) -> F + Send + 'static,
-    ) -> impl Future<Output = Option<F::Output>>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let (mut sender, receiver) = oneshot::channel();
-        let runtime = runtime.clone();
-        let job = move |permit| {
-            // A future of the caller's may not be polled for long, and would keep the permit.
-            runtime.spawn(async move {
-                if sender.is_closed() {
-                    return;
-                }
-                let mut work = pin!(work(permit));
-                let outcome = future::poll_fn(|context| match work.as_mut().poll(context) {
-                    Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-                    Poll::Pending => sender.poll_closed(context).map(|()| None),
-                });
-                if let Some(outcome) = outcome.await {
-                    let _ = sender.send(outcome);
-                }
-            });
-        };
-        let queued = self.queue(lane, Box::new(job));
-        async move {
-            let _queued = queued;
-            receiver.await.ok()
-        }
+    /// Dropped, it leaves the backlog.
+    pub(super) fn turn(self: &Arc<Self>, lane: Lane) -> Turn {
+        Turn { window: Arc::clone(self), lane, serial: None }
     }
 
     /// The number of requests that were answered so far.
@@ -139,12 +105,9 @@ impl Window {
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
-        let backlog = std::mem::take(&mut state.backlog);
+        let backlog = mem::take(&mut state.backlog);
         drop(state);
-        // Each caller is woken, by a waker that may panic.
-        for job in backlog.into_iter().flat_map(BTreeMap::into_values) {
-            unharmed(|| drop(job));
-        }
+        wake_all(backlog.into_iter().flat_map(BTreeMap::into_values));
     }
 
     /// A request was not answered in time: the server has enough to do.
@@ -153,7 +116,7 @@ impl Window {
     }
 
     /// A request is answered that was sent then, or is given up.
-    fn leave(self: &Arc<Self>, answered: Option<Moment>) {
+    fn leave(&self, answered: Option<Moment>) {
         let mut state = self.state();
         state.in_flight -= 1;
         if let Some(sent) = answered {
@@ -162,25 +125,29 @@ impl Window {
             let in_flight = state.in_flight;
             state.limit.answered(Moment::now(), sent, in_flight, waiting);
         }
-        self.send(state);
+        give_turns(state);
     }
 
-    /// Sends as much of the backlog as there is room for.
-    fn send<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, Traffic>) {
-        if state.sending {
+    /// Has the driver look after those whose turn comes, while any wait.
+    fn watch(self: &Arc<Self>, mut state: MutexGuard<'_, Traffic>) {
+        if mem::replace(&mut state.watched, true) {
             return;
         }
-        state.sending = true;
-        while state.in_flight < state.limit.size()
-            && let Some(job) = state.next()
-        {
-            state.in_flight += 1;
-            drop(state);
-            // Hooks of the connection's runtime run in here. A panic must not end the sending for good.
-            unharmed(|| job(Permit::new(self)));
-            state = self.state();
-        }
-        state.sending = false;
+        drop(state);
+        let Some(runtime) = self.driver.handle() else { return };
+        let window = Arc::clone(self);
+        runtime.spawn(async move {
+            loop {
+                window.driver.sleep_until(Moment::now().after(TURN_LASTS)).await;
+                let mut state = window.state();
+                state.take_back(Moment::now());
+                if state.backlog.iter().all(BTreeMap::is_empty) {
+                    state.watched = false;
+                    return;
+                }
+                give_turns(state);
+            }
+        });
     }
 
     fn state(&self) -> MutexGuard<'_, Traffic> {
@@ -188,7 +155,20 @@ impl Window {
     }
 }
 
+/// Gives those who wait their turns, as far as there is room.
+fn give_turns(mut state: MutexGuard<'_, Traffic>) {
+    // Mostly it is one, for which no list is needed.
+    let first = state.next();
+    let more: Vec<_> = std::iter::from_fn(|| state.next()).collect();
+    drop(state);
+    wake_all(first.into_iter().chain(more));
+}
+
 impl Traffic {
+    fn has_room(&self) -> bool {
+        self.in_flight < self.limit.size()
+    }
+
     /// Whether the backlog has requests that come before one of this lane.
     fn is_awaited(&self, lane: Lane) -> bool {
         let releases = !self.backlog[Lane::Releases as usize].is_empty();
@@ -196,8 +176,21 @@ impl Traffic {
         releases || lane == Lane::Questions && questions
     }
 
-    fn next(&mut self) -> Option<Job> {
-        self.backlog.iter_mut().find_map(BTreeMap::pop_first).map(|(_, job)| job)
+    /// Gives the next of those who wait its turn, if there is room.
+    fn next(&mut self) -> Option<Waker> {
+        if !self.has_room() {
+            return None;
+        }
+        let (serial, waker) = self.backlog.iter_mut().find_map(BTreeMap::pop_first)?;
+        self.in_flight += 1;
+        self.turns.insert(serial, Moment::now());
+        Some(waker)
+    }
+
+    fn take_back(&mut self, now: Moment) {
+        let before = self.turns.len();
+        self.turns.retain(|_, since| now < since.after(TURN_LASTS));
+        self.in_flight -= before - self.turns.len();
     }
 }
 
@@ -221,8 +214,8 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    fn new(window: &Arc<Window>) -> Self {
-        Self { window: Arc::clone(window), sent: Moment::now(), answered: false }
+    fn new(window: Arc<Window>) -> Self {
+        Self { window, sent: Moment::now(), answered: false }
     }
 
     /// The request was answered.
@@ -237,18 +230,66 @@ impl Drop for Permit {
     }
 }
 
-/// A request in the backlog. Dropped, it leaves the backlog.
+/// See [`Window::turn`].
 #[must_use]
-struct Queued {
+pub(super) struct Turn {
     window: Arc<Window>,
     lane: Lane,
-    serial: u64,
+    /// Its place in the order of the backlog, once it was polled.
+    serial: Option<u64>,
 }
 
-impl Drop for Queued {
+impl Future for Turn {
+    type Output = Option<Permit>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Permit>> {
+        // Cloned and dropped outside of the lock, as both run code of the waker's.
+        let mut waker = context.waker().clone();
+        let window = Arc::clone(&self.window);
+        let mut state = window.state();
+        let serial = *self.serial.get_or_insert_with(|| {
+            state.serial += 1;
+            state.serial
+        });
+        if state.turns.remove(&serial).is_some() {
+            self.serial = None;
+            drop(state);
+            return Poll::Ready(Some(Permit::new(window)));
+        }
+        if state.closed {
+            return Poll::Ready(None);
+        }
+        if let Some(before) = state.backlog[self.lane as usize].get_mut(&serial) {
+            mem::swap(before, &mut waker);
+            drop(state);
+            return Poll::Pending;
+        }
+        // It comes for the first time, or has missed its turn. There may be room by now.
+        if state.has_room() && !state.is_awaited(self.lane) {
+            state.in_flight += 1;
+            self.serial = None;
+            drop(state);
+            return Poll::Ready(Some(Permit::new(window)));
+        }
+        state.limit.reached();
+        state.backlog[self.lane as usize].insert(serial, waker);
+        window.watch(state);
+        Poll::Pending
+    }
+}
+
+impl Drop for Turn {
     fn drop(&mut self) {
-        let job = self.window.state().backlog[self.lane as usize].remove(&self.serial);
-        drop(job);
+        let Some(serial) = self.serial else { return };
+        let mut state = self.window.state();
+        let waker = state.backlog[self.lane as usize].remove(&serial);
+        if state.turns.remove(&serial).is_some() {
+            state.in_flight -= 1;
+            give_turns(state);
+        } else {
+            drop(state);
+        }
+        unharmed(|| drop(waker));
     }
 }
 

@@ -1,6 +1,7 @@
 //! An open connection: how a request goes over it, and when its answers say that it is of no more use.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -8,15 +9,13 @@ use std::{
     time::Duration,
 };
 
-use redis::{
-    Cmd, RedisError, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
-};
+use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 use tokio::runtime::Handle;
 
 use super::Links;
 use crate::{
     clock::Moment,
+    driver::Driver,
     error::BackendErrorKind,
     signal::shielded,
     store::redis::{failure::Failure, window::Window},
@@ -49,11 +48,12 @@ impl Link {
         connection: MultiplexedConnection,
         apart: Option<MultiplexedConnection>,
         number: u64,
+        driver: Arc<Driver>,
     ) -> Arc<Self> {
         Arc::new(Self {
             connection,
             runtime: Handle::current(),
-            window: Arc::default(),
+            window: Window::new(driver),
             number,
             apart,
             proven: AtomicBool::new(false),
@@ -70,12 +70,8 @@ impl Link {
         let now = Moment::now().as_nanos();
         let _ = self.silent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         let mut connection = self.connection.clone();
-        shielded(connection.req_packed_command(command)).await.and_then(Value::extract_error)
-    }
-
-    /// The runtime that serves it.
-    pub(in crate::store::redis) fn runtime(&self) -> &Handle {
-        &self.runtime
+        let sending = pin!(connection.send_packed_command(command));
+        shielded(sending).await.and_then(Value::extract_error)
     }
 
     fn answered(&self) {

@@ -1,7 +1,10 @@
 use std::{
     collections::VecDeque,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    task::{Context, Wake, Waker},
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    task::Wake,
 };
 
 use super::*;
@@ -75,9 +78,11 @@ fn a_server_that_becomes_slow_is_not_queued_up() {
     assert!(wait < Duration::from_millis(150), "{wait:?}, {:?}", server.limit);
 }
 
-/// A window with no room left, and what it sends goes to the current runtime.
+/// A window with no room left.
 fn full() -> (Arc<Window>, Vec<Permit>) {
-    let window = Arc::new(Window::default());
+    let driver = Arc::new(Driver::new());
+    driver.start(std::future::pending).expect("a thread");
+    let window = Window::new(driver);
     let mut permits = Vec::new();
     while let Room::Now(permit) = window.enter(Lane::Questions) {
         permits.push(permit);
@@ -85,28 +90,68 @@ fn full() -> (Arc<Window>, Vec<Permit>) {
     (window, permits)
 }
 
-fn poll<F: Future>(future: std::pin::Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(waker))
+fn poll(turn: &mut Turn, waker: &Waker) -> Poll<Option<Permit>> {
+    Pin::new(turn).poll(&mut Context::from_waker(waker))
 }
 
-#[tokio::test]
-async fn request_whose_caller_left_before_its_turn_is_not_sent() {
-    let (window, permits) = full();
-    let runtime = Handle::current();
-    let sent = Arc::new(AtomicBool::new(false));
-    let work = {
-        let sent = Arc::clone(&sent);
-        async move |permit| {
-            sent.store(true, Ordering::Relaxed);
-            drop(permit);
-        }
-    };
-    let turn = window.turn(&runtime, Lane::Questions, work);
-    // Its task is spawned, and has not run.
+fn has_come(turn: &mut Turn) -> bool {
+    matches!(poll(turn, Waker::noop()), Poll::Ready(Some(_)))
+}
+
+#[test]
+fn releases_come_before_questions_and_each_in_the_order_of_their_coming() {
+    let (window, mut permits) = full();
+    let lanes = [Lane::Questions, Lane::Releases, Lane::Questions, Lane::Releases];
+    let mut turns = lanes.map(|lane| window.turn(lane));
+    assert!(turns.iter_mut().all(|turn| !has_come(turn)));
+    for next in [1, 3, 0, 2] {
+        permits.pop();
+        let Poll::Ready(Some(permit)) = poll(&mut turns[next], Waker::noop()) else {
+            panic!("it is the turn of {next}");
+        };
+        permits.push(permit);
+        assert!(turns.iter_mut().all(|turn| turn.serial.is_none() || !has_come(turn)));
+    }
+}
+
+#[test]
+fn caller_that_leaves_gives_its_turn_to_the_next() {
+    let (window, mut permits) = full();
+    let mut turns = [(); 3].map(|()| window.turn(Lane::Questions));
+    assert!(turns.iter_mut().all(|turn| !has_come(turn)));
+    let [first, second, mut third] = turns;
+    drop(second);
+    permits.pop();
+    drop(first);
+    assert!(has_come(&mut third));
     drop(permits);
-    drop(turn);
-    tokio::task::yield_now().await;
-    assert!(!sent.load(Ordering::Relaxed));
+    assert_eq!(window.state().in_flight, 0);
+}
+
+struct Tells(mpsc::Sender<()>);
+
+impl Wake for Tells {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn caller_that_is_not_polled_keeps_no_room_and_stays_first_in_line() {
+    let (window, mut permits) = full();
+    let (mut kept_aside, mut next) = (window.turn(Lane::Questions), window.turn(Lane::Questions));
+    let (sender, woken) = mpsc::channel();
+    assert!(poll(&mut kept_aside, Waker::noop()).is_pending());
+    assert!(poll(&mut next, &Waker::from(Arc::new(Tells(sender)))).is_pending());
+    // The turn of the first, which nobody polls.
+    permits.pop();
+    woken.recv_timeout(Duration::from_secs(30)).expect("the turn of the next");
+    let mut last = window.turn(Lane::Questions);
+    assert!(!has_come(&mut kept_aside) && !has_come(&mut last));
+    assert!(has_come(&mut next), "what it was given is given back at once");
+    assert!(has_come(&mut kept_aside), "it has come before the last");
+    assert!(has_come(&mut last));
+    drop((kept_aside, next, last, permits));
     assert_eq!(window.state().in_flight, 0);
 }
 
@@ -119,19 +164,17 @@ impl Wake for Panics {
     }
 }
 
-#[tokio::test]
-async fn wakers_that_panic_keep_no_caller_of_a_closed_connection_asleep() {
+#[test]
+fn wakers_that_panic_keep_no_caller_of_a_closed_connection_asleep() {
     let (window, permits) = full();
-    let runtime = Handle::current();
     let panics = Arc::new(Panics(AtomicUsize::new(0)));
     let waker = Waker::from(Arc::clone(&panics));
-    let work = async |permit| drop::<Permit>(permit);
-    let mut turns: Vec<_> =
-        (0..3).map(|_| Box::pin(window.turn(&runtime, Lane::Questions, work))).collect();
-    assert!(turns.iter_mut().all(|turn| poll(turn.as_mut(), &waker).is_pending()));
+    let mut turns = [(); 3].map(|()| window.turn(Lane::Questions));
+    assert!(turns.iter_mut().all(|turn| poll(turn, &waker).is_pending()));
     window.close();
     assert_eq!(panics.0.load(Ordering::Relaxed), turns.len());
-    assert!(turns.iter_mut().all(|turn| poll(turn.as_mut(), Waker::noop()) == Poll::Ready(None)));
+    let closed = |turn| matches!(poll(turn, Waker::noop()), Poll::Ready(None));
+    assert!(turns.iter_mut().all(closed));
     drop(permits);
     assert_eq!(window.state().in_flight, 0);
 }
