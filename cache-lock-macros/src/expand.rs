@@ -94,7 +94,13 @@ impl Expansion<'_> {
     /// for too long is an error at that name, and the variable's name says why.
     fn guard(&self) -> Ident {
         match &self.args.bind {
-            Some(bind) => Ident::new(&format!("{}_ends_with_the_body", bind.unraw()), bind.span()),
+            Some(bind) => {
+                // It is used, whether or not the user's is.
+                let name = bind.unraw().to_string();
+                let name = name.trim_start_matches(|c: char| c == '_' || c.is_numeric());
+                let name = if name.is_empty() { "guard" } else { name };
+                Ident::new(&format!("{name}_ends_with_the_body"), bind.span())
+            }
             None => Ident::new("guard", Span::mixed_site()),
         }
     }
@@ -223,7 +229,13 @@ impl Expansion<'_> {
             }
             quote_spanned!(site=> #(#attrs)* #[allow(#allow)] let #mutability #name = #name; #used)
         });
-        let bind = self.args.bind.as_ref().map(|bind| quote_spanned!(site=> let #bind = lock;));
+        let bind = self.args.bind.as_ref().map(|bind| {
+            let allow = bind
+                .to_string()
+                .starts_with('_')
+                .then(|| quote_spanned!(site=> #[allow(clippy::no_effect_underscore_binding)]));
+            quote_spanned!(site=> #allow let #bind = lock;)
+        });
         // Clippy wants items first, and so may the user.
         let statements = &self.function.body;
         let items =
