@@ -1,54 +1,17 @@
 //! The arguments of the attribute, as written: `prefix = "room", key = "{id}", timeout = "2s"`.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::ToTokens as _;
 use syn::{
     Expr, ExprClosure, ExprPath, Ident, Lit, LitBool, LitStr, Path, Token,
     ext::IdentExt as _,
     parse::{ParseStream, Parser as _},
-    spanned::Spanned as _,
 };
 
-use crate::{
-    duration,
-    errors::Errors,
-    key::{self, Place, Segment, unspaced},
-    suggest,
-};
+use self::table::{ARGUMENTS, Argument, ELSEWHERE, Read};
+use crate::{duration, errors::Errors, key::Segment, suggest};
 
-/// Every argument, with how it is written. In the order of the documentation.
-const ARGUMENTS: [(&str, &str); 14] = [
-    ("prefix", "prefix = \"orders\""),
-    ("key", "key = \"{id}\""),
-    ("timeout", "timeout = \"2s\""),
-    ("expire", "expire = \"10s\""),
-    ("renew", "renew = false"),
-    ("max_hold", "max_hold = \"1m\""),
-    ("bind", "bind = lock"),
-    ("or_else", "or_else = on_lock_error"),
-    ("skip_if_locked", "skip_if_locked"),
-    ("on_lost", "on_lost = \"finish\""),
-    ("release", "release = \"background\""),
-    ("when", "when = amount > 0"),
-    ("with", "with = self.locks"),
-    ("crate", "crate = cache_lock"),
-];
-
-/// What other lock libraries call an argument, where the spelling alone does not give it away.
-const ELSEWHERE: [(&str, &str); 9] = [
-    ("lockedPrefix", "prefix"),
-    ("namespace", "prefix"),
-    ("expireTime", "expire"),
-    ("lease", "expire"),
-    ("ttl", "expire"),
-    ("wait", "timeout"),
-    ("waitTime", "timeout"),
-    ("manager", "with"),
-    ("background_release", "release"),
-];
-
-const EXPIRE_MIN: u64 = 100;
-const EXPIRE_MAX: u64 = 24 * 3_600_000;
+mod table;
+mod values;
 
 #[derive(Default)]
 pub(crate) struct Args {
@@ -79,6 +42,8 @@ pub(crate) enum Prefix {
 pub(crate) struct Template {
     pub(crate) span: Span,
     pub(crate) segments: Vec<Segment>,
+    /// Whether all of it could be read.
+    pub(crate) is_whole: bool,
 }
 
 pub(crate) enum Time {
@@ -141,68 +106,34 @@ impl Args {
             )
         })?;
         let text = name.unraw().to_string();
-        let Some(&(known, example)) = ARGUMENTS.iter().find(|(known, _)| *known == text) else {
-            return Err(self.unknown(&name));
+        let Some(argument) = ARGUMENTS.iter().find(|argument| argument.name == text) else {
+            return Err(self.unknown(&name, input));
         };
+        let &Argument { name: known, example, ref read } = argument;
         if self.has_seen(known) {
             return Err(syn::Error::new(name.span(), format!("duplicate `{known}` argument")));
         }
         self.seen.push(text);
 
-        if known == "skip_if_locked" {
-            self.skip_if_locked = Some(name.span());
-            return match input.parse::<Option<Token![=]>>()? {
-                Some(eq) => Err(syn::Error::new(
+        let eq = input.parse::<Option<Token![=]>>()?;
+        match (read, eq) {
+            (Read::Flag(read), None) => {
+                read(self, name.span());
+                Ok(())
+            }
+            (Read::Flag(read), Some(eq)) => {
+                read(self, name.span());
+                Err(syn::Error::new(
                     eq.span,
-                    "`skip_if_locked` takes no value; write `skip_if_locked`, or leave it out",
-                )),
-                None => Ok(()),
-            };
-        }
-        if input.parse::<Option<Token![=]>>()?.is_none() || input.is_empty() {
-            return Err(syn::Error::new(
+                    format!("`{known}` takes no value; write `{example}`, or leave it out"),
+                ))
+            }
+            (Read::Value(read), Some(_)) if !input.is_empty() => read(self, input, errors),
+            (Read::Value(_), _) => Err(syn::Error::new(
                 name.span(),
                 format!("`{known}` needs a value; write `{example}`"),
-            ));
+            )),
         }
-        match known {
-            "prefix" => self.prefix = Some(prefix(input)?),
-            "key" => self.key = Some(template(&template_literal(input)?, errors)),
-            "timeout" => self.timeout = Some(time(known, input)?),
-            "expire" => {
-                let time = time(known, input)?;
-                if let Time::Millis(millis, span) = time {
-                    check_expire(millis, span, errors);
-                }
-                self.expire = Some(time);
-            }
-            "max_hold" => self.max_hold = Some(time(known, input)?),
-            "renew" => self.renew = Some(boolean(input)?),
-            "bind" => self.bind = Some(binding(input)?),
-            "or_else" => self.or_else = Some(or_else(input)?),
-            "on_lost" => {
-                let choices = [("cancel", OnLost::Cancel), ("finish", OnLost::Finish)];
-                self.on_lost = Some(choice(known, input, choices)?);
-            }
-            "release" => {
-                let choices = [("background", Release::Background), ("wait", Release::Wait)];
-                self.release = Some(choice(known, input, choices)?);
-            }
-            "when" => {
-                self.when = Some(expression(
-                    input,
-                    "`when` must be a `bool` expression, such as `when = amount > 0`",
-                )?);
-            }
-            "with" => {
-                self.with = Some(expression(
-                    input,
-                    "`with` must be an expression for the `LockManager`, such as `with = self.locks`",
-                )?);
-            }
-            _ => self.krate = Some(crate_path(input)?),
-        }
-        Ok(())
     }
 
     /// Whether a key is written, be it a wrong one.
@@ -226,14 +157,21 @@ impl Args {
         syn::Error::new(value.span(), message)
     }
 
-    fn unknown(&mut self, name: &Ident) -> syn::Error {
+    fn unknown(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Error {
         let text = name.unraw().to_string();
-        let names = || ARGUMENTS.iter().map(|(name, _)| *name);
-        let meant = ELSEWHERE
-            .iter()
-            .find(|(alias, _)| *alias == text)
-            .map(|&(_, meant)| meant)
-            .or_else(|| suggest::nearest(&text, names()));
+        let names = || ARGUMENTS.iter().map(|argument| argument.name);
+        let known = ELSEWHERE.iter().find(|(alias, _)| *alias == text).map(|&(_, meant)| meant);
+        let meant = known.or_else(|| suggest::nearest(&text, names()));
+        // As behind the text of a `format!`.
+        let stands_alone = input.is_empty() || input.peek(Token![,]);
+        if stands_alone && self.has_key() && meant.is_none_or(|meant| meant == "key") {
+            return syn::Error::new(
+                name.span(),
+                format!(
+                    "`{text}` is no argument of `#[cache_lock]`; a value stands in the template itself, as in `key = \"{{{text}}}\"`"
+                ),
+            );
+        }
         let help = match meant {
             Some(meant) => {
                 // Else the misspelled argument would be reported as missing, too.
@@ -275,195 +213,12 @@ impl Args {
     }
 }
 
-fn check_expire(millis: u64, span: Span, errors: &mut Errors) {
-    let shown = duration::display(millis);
-    if millis == 0 {
-        errors.at(span, "`expire` must be greater than zero");
-    } else if millis < EXPIRE_MIN {
-        errors.at(
-            span,
-            format!(
-                "`expire` is {shown}; it must be at least 100ms so that the lock outlives a Redis round trip"
-            ),
-        );
-    } else if millis > EXPIRE_MAX {
-        errors.at(
-            span,
-            format!("`expire` is {shown}; it must be at most 24h, since a crashed holder blocks the key that long"),
-        );
-    }
-}
-
 fn skip_to_comma(input: ParseStream<'_>) {
     while !input.is_empty() && !input.peek(Token![,]) {
         if input.parse::<TokenTree>().is_err() {
             return;
         }
     }
-}
-
-fn template_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
-    if input.peek(LitStr) {
-        return input.parse();
-    }
-    let expected = "expected string literal, such as `key = \"{id}\"`";
-    let written = expression(input, expected)?;
-    let message = match place(&written) {
-        Some(place) => format!("expected string literal; write `key = \"{{{place}}}\"`"),
-        None => expected.to_owned(),
-    };
-    Err(syn::Error::new_spanned(written, message))
-}
-
-/// The parameter or field that somebody named without quotes and braces.
-fn place(expr: &Expr) -> Option<Place> {
-    match expr {
-        Expr::Reference(reference) => place(&reference.expr),
-        Expr::Path(path) if is_constant(&path.path) => None,
-        Expr::Path(_) | Expr::Field(_) => key::parse_place(&unspaced(expr.to_token_stream())),
-        _ => None,
-    }
-}
-
-/// A literal, or a constant. The spelling of constants tells them from a variable, which could not
-/// name one lock for the whole fleet.
-fn prefix(input: ParseStream<'_>) -> syn::Result<Prefix> {
-    if input.peek(LitStr) {
-        let literal: LitStr = input.parse()?;
-        if literal.value().is_empty() {
-            return Err(syn::Error::new(literal.span(), "`prefix` must not be empty"));
-        }
-        if literal.value().contains(['{', '}']) {
-            return Err(syn::Error::new(
-                literal.span(),
-                "`prefix` is constant; move the placeholder to `key` (and a Redis hash tag, as `{{tag}}`)",
-            ));
-        }
-        return Ok(Prefix::Literal(literal));
-    }
-    let expected = "expected string literal, or the path of a `const`, such as `ORDERS_PREFIX`";
-    match expression(input, expected)? {
-        Expr::Path(path) if is_constant(&path.path) => Ok(Prefix::Const(path)),
-        Expr::Path(path) if path.path.get_ident().is_some() => {
-            let name = path.path.to_token_stream();
-            Err(syn::Error::new_spanned(
-                path,
-                format!(
-                    "{expected}; write `prefix = \"{name}\"`, or `key = \"{{{name}}}\"` for a value"
-                ),
-            ))
-        }
-        other => Err(syn::Error::new_spanned(other, expected)),
-    }
-}
-
-fn is_constant(path: &Path) -> bool {
-    path.segments.last().is_some_and(|segment| {
-        let name = segment.ident.unraw().to_string();
-        segment.arguments.is_none()
-            && name.contains(char::is_uppercase)
-            && !name.contains(char::is_lowercase)
-    })
-}
-
-fn template(literal: &LitStr, errors: &mut Errors) -> Template {
-    let (segments, messages) = key::parse_template(&literal.value());
-    for message in messages {
-        errors.at(literal.span(), message);
-    }
-    Template { span: literal.span(), segments }
-}
-
-fn time(name: &str, input: ParseStream<'_>) -> syn::Result<Time> {
-    let expected = || {
-        format!(
-            "expected a duration: a string such as \"2s\", an integer for milliseconds, or the path of a `const` of type `Duration`; write `{name} = \"2s\"`"
-        )
-    };
-    // Before the literals, since `-1` is one to syn.
-    if let Some(minus) = input.parse::<Option<Token![-]>>()? {
-        return Err(syn::Error::new(minus.span, duration::negative(name)));
-    }
-    if !input.peek(Lit) {
-        return match input.fork().parse::<Expr>() {
-            Ok(Expr::Path(_)) => Ok(Time::Const(input.parse()?)),
-            Ok(_) => Err(syn::Error::new_spanned(input.parse::<Expr>()?, expected())),
-            Err(_) => Err(syn::Error::new(input.span(), expected())),
-        };
-    }
-    let literal: Lit = input.parse()?;
-    let millis = match &literal {
-        Lit::Str(text) => duration::parse(name, &text.value()),
-        Lit::Int(int) if int.suffix().is_empty() => {
-            int.base10_parse().map_err(|_| duration::too_long(name))
-        }
-        Lit::Int(int) => {
-            Err(format!("a duration with a unit is a string; write `{name} = \"{int}\"`"))
-        }
-        Lit::Float(_) => Err(format!(
-            "a float is no duration; write a string such as `{name} = \"2500ms\"`, or an integer for milliseconds"
-        )),
-        _ => Err(expected()),
-    };
-    match millis {
-        Ok(millis) => Ok(Time::Millis(millis, literal.span())),
-        Err(message) => Err(syn::Error::new(literal.span(), message)),
-    }
-}
-
-fn boolean(input: ParseStream<'_>) -> syn::Result<LitBool> {
-    input.parse().map_err(|error| syn::Error::new(error.span(), "expected `true` or `false`"))
-}
-
-fn binding(input: ParseStream<'_>) -> syn::Result<Ident> {
-    input.parse().map_err(|error| {
-        syn::Error::new(error.span(), "expected a name for the lock guard, as in `bind = lock`")
-    })
-}
-
-/// One of two words.
-fn choice<T>(name: &str, input: ParseStream<'_>, choices: [(&str, T); 2]) -> syn::Result<T> {
-    let words = [choices[0].0, choices[1].0];
-    let expected = format!("expected {:?} or {:?}", words[0], words[1]);
-    let literal: LitStr =
-        input.parse().map_err(|error| syn::Error::new(error.span(), &expected))?;
-    let text = literal.value();
-    if let Some((_, choice)) = choices.into_iter().find(|(word, _)| *word == text) {
-        return Ok(choice);
-    }
-    let help = match suggest::nearest(&text, words) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => expected,
-    };
-    Err(syn::Error::new(literal.span(), format!("unknown `{name}` value {text:?}; {help}")))
-}
-
-fn or_else(input: ParseStream<'_>) -> syn::Result<OrElse> {
-    let expected = "`or_else` must be the path of a function `fn(LockError) -> ..`, or a closure with one parameter, as in `or_else = |error| ..`";
-    match expression(input, expected)? {
-        Expr::Path(path) => Ok(OrElse::Path(path)),
-        Expr::Closure(closure) if closure.asyncness.is_some() => Err(syn::Error::new(
-            closure.asyncness.span(),
-            "an `or_else` closure cannot be `async`; it returns what the function returns",
-        )),
-        Expr::Closure(closure) if closure.inputs.len() == 1 => Ok(OrElse::Closure(closure)),
-        other => Err(syn::Error::new_spanned(other, expected)),
-    }
-}
-
-fn expression(input: ParseStream<'_>, expected: &str) -> syn::Result<Expr> {
-    let span = input.span();
-    input.parse().map_err(|error| {
-        // Behind the last token there is only the attribute to point at.
-        let span = if input.is_empty() { span } else { error.span() };
-        syn::Error::new(span, expected)
-    })
-}
-
-fn crate_path(input: ParseStream<'_>) -> syn::Result<Path> {
-    let expected = "`crate` must be the path of the cache-lock crate, without quotes, as in `crate = my_crate::cache_lock`";
-    let span = input.span();
-    input.call(Path::parse_mod_style).map_err(|_| syn::Error::new(span, expected))
 }
 
 #[cfg(test)]

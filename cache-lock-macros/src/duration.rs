@@ -41,6 +41,18 @@ pub(crate) fn negative(name: &str) -> String {
     format!("`{name}` must not be negative")
 }
 
+/// About an integer that is small for a number of milliseconds.
+pub(crate) fn bare(name: &str, millis: u64) -> String {
+    // `expire` cannot be as short as that.
+    let intended = match name {
+        "expire" => String::new(),
+        _ => format!(", or `{name} = \"{millis}ms\"` if milliseconds are meant"),
+    };
+    format!(
+        "a bare integer counts milliseconds, and {millis} of them are too few to be meant; write `{name} = \"{millis}s\"` for seconds{intended}"
+    )
+}
+
 pub(crate) fn too_long(name: &str) -> String {
     format!("`{name}` does not fit in 64-bit milliseconds")
 }

@@ -1,11 +1,13 @@
 //! The tokens of the expansion. Everything has been checked before.
 //!
-//! All names of ours have the hygiene of `Span::mixed_site()`, so they meet none of the user's; all
-//! paths start at a crate, so nothing that the user shadows or leaves out (a prelude) matters.
+//! All names of ours have the hygiene of `Span::mixed_site()`, so they meet none of the user's. All
+//! paths start at this crate's module for expansions, also those of the standard library: `::core` may
+//! be a dependency of the user's. Methods are called by such paths, since a trait of the user's may have
+//! some of the same name. So nothing that the user shadows or leaves out (a prelude) matters.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote_spanned};
-use syn::{ExprPath, Stmt, spanned::Spanned as _};
+use syn::{ExprPath, Stmt, ext::IdentExt as _, spanned::Spanned as _};
 
 use crate::{
     args::{Args, OnLost, OrElse, Prefix},
@@ -24,14 +26,15 @@ pub(crate) fn expand(args: &Args, function: Function, key: &[Part], home: &Home)
 }
 
 /// Errors are reported beside the item as it was written. The guard's name gets a value, so that
-/// the body that uses it has no errors of its own.
-pub(crate) fn bind_only(args: &Args, home: &Home) -> Option<TokenStream> {
+/// the body that uses it has no errors of its own, be it one that takes the guard for its own.
+pub(crate) fn bind_only(args: &Args, consumes: bool, home: &Home) -> Option<TokenStream> {
     let bind = args.bind.as_ref()?;
     let site = Span::mixed_site();
+    let private = home.private(site);
     let home = home.at(site);
-    let ty = quote_spanned!(site=> &#home::LockGuard);
-    let ty =
-        if args.when.is_some() { quote_spanned!(site=> ::core::option::Option<#ty>) } else { ty };
+    let reference = (!consumes).then(|| quote_spanned!(site=> &));
+    let ty = quote_spanned!(site=> #reference #home::LockGuard);
+    let ty = if args.when.is_some() { quote_spanned!(site=> #private::Option<#ty>) } else { ty };
     Some(quote_spanned!(site=> let #bind = (|| -> #ty { loop {} })();))
 }
 
@@ -43,7 +46,12 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
+    fn private(&self) -> TokenStream {
+        self.home.private(Span::mixed_site())
+    }
+
     fn statements(&self) -> TokenStream {
+        let private = self.private();
         let guard = self.guard();
         let pin = &self.function.pin;
         let arguments = &self.function.arguments;
@@ -58,8 +66,8 @@ impl Expansion<'_> {
             let lost = self.lost();
             quote_spanned! {Span::mixed_site()=>
                 match outcome {
-                    ::core::result::Result::Ok(value) => value,
-                    ::core::result::Result::Err(error) => #lost,
+                    #private::Ok(value) => value,
+                    #private::Err(error) => #lost,
                 }
             }
         };
@@ -73,7 +81,7 @@ impl Expansion<'_> {
                 #acquire
                 #lock
                 let body = async move { #body };
-                let body = ::core::pin::pin!(body);
+                let body = #private::pin!(body);
                 #hold
             };
             #release
@@ -81,16 +89,25 @@ impl Expansion<'_> {
         }
     }
 
-    /// The guard's name. At the user's name for it, if there is one, so that a body which keeps its
-    /// reference to the guard for too long is an error there, and not at the whole attribute.
+    /// The variable that is the guard. With `bind` it stands at the user's name for the guard and has the
+    /// user's hygiene, as rustc calls no other variable by its name. So a body that keeps its reference
+    /// for too long is an error at that name, and the variable's name says why.
     fn guard(&self) -> Ident {
-        let span = self.args.bind.as_ref().map_or_else(Span::call_site, Ident::span);
-        Ident::new("guard", span.resolved_at(Span::mixed_site()))
+        match &self.args.bind {
+            Some(bind) => {
+                // It is used, whether or not the user's is.
+                let name = bind.unraw().to_string();
+                let name = name.trim_start_matches(|c: char| c == '_' || c.is_numeric());
+                let name = if name.is_empty() { "guard" } else { name };
+                Ident::new(&format!("{name}_ends_with_the_body"), bind.span())
+            }
+            None => Ident::new("guard", Span::mixed_site()),
+        }
     }
 
     fn acquire(&self) -> TokenStream {
         let guard = self.guard();
-        let private = self.home.private(Span::mixed_site());
+        let private = self.private();
         let manager = self.manager();
         let key = self.lock_key();
         let options = options::options(self.args, self.home);
@@ -98,15 +115,15 @@ impl Expansion<'_> {
         let skip = self.args.skip_if_locked.map(|_| {
             let skipped = self.through("SkipIfLocked", "skipped");
             quote_spanned! {Span::mixed_site()=>
-                ::core::result::Result::Err(error) if error.is_contended() => return #skipped(),
+                #private::Err(error) if #private::is_contended(&error) => return #skipped(),
             }
         });
         let acquire = |some: TokenStream| {
             quote_spanned! {Span::mixed_site()=>
                 match #private::acquire(#manager, key, options).await {
-                    ::core::result::Result::Ok(guard) => #some,
+                    #private::Ok(guard) => #some,
                     #skip
-                    ::core::result::Result::Err(error) => return #failed,
+                    #private::Err(error) => return #failed,
                 }
             }
         };
@@ -121,17 +138,15 @@ impl Expansion<'_> {
             }
             Some(when) => {
                 let when = self.expression(when);
-                let acquire = acquire(
-                    quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(guard)),
-                );
+                let acquire = acquire(quote_spanned!(Span::mixed_site()=> #private::Some(guard)));
                 quote_spanned! {Span::mixed_site()=>
-                    let enabled: ::core::primitive::bool = #when;
+                    let enabled: #private::bool = #when;
                     #guard = if enabled {
                         let key = #key;
                         let options = #options;
                         #acquire
                     } else {
-                        ::core::option::Option::None
+                        #private::None
                     };
                 }
             }
@@ -140,17 +155,13 @@ impl Expansion<'_> {
 
     fn manager(&self) -> TokenStream {
         let Some(with) = &self.args.with else {
-            let private = self.home.private(Span::mixed_site());
+            let private = self.private();
             return quote_spanned!(Span::mixed_site()=> #private::manager());
         };
         let span = with.span().resolved_at(Span::mixed_site());
-        let home = self.home.at(span);
+        let private = self.home.private(span);
         let with = self.expression(with);
-        // `&*` to a type that is known: so a reference, a `Box` or an `Arc` will do as well.
-        let manager = quote_spanned! {span=>
-            <#home::LockManager as ::core::clone::Clone>::clone(&#with)
-        };
-        quote_spanned!(Span::mixed_site()=> ::core::result::Result::Ok(#manager))
+        quote_spanned!(span=> #private::cloned(&#with))
     }
 
     fn lock_key(&self) -> TokenStream {
@@ -162,28 +173,38 @@ impl Expansion<'_> {
             None => TokenStream::new(),
         };
         let parts = self.key.iter().enumerate().map(|(index, part)| match part {
-            Part::Text(text) => quote_spanned!(site=> .text(#text)),
+            Part::Text(text) => quote_spanned!(site=> #private::KeyBuilder::text(&mut key, #text);),
             Part::Value(value, span) => {
                 let following = match self.key.get(index + 1) {
                     Some(Part::Text(text)) => text,
                     _ => "",
                 };
                 let value = quote_spanned!(*span=> &#value);
-                quote_spanned!(site=> .value(#value, #following))
+                quote_spanned!(site=> #private::KeyBuilder::value(&mut key, #value, #following);)
             }
         });
-        quote_spanned!(site=> #private::KeyBuilder::new(#prefix) #(#parts)* .finish())
+        let mutability = (!self.key.is_empty()).then(|| quote_spanned!(site=> mut));
+        quote_spanned! {site=>
+            {
+                let #mutability key = #private::KeyBuilder::new(#prefix);
+                #(#parts)*
+                #private::KeyBuilder::finish(&key)
+            }
+        }
     }
 
     /// What the body sees as the guard.
     fn lock_reference(&self) -> Option<TokenStream> {
         self.args.bind.as_ref()?;
         let guard = self.guard();
-        let site = guard.span();
+        let site = guard.span().resolved_at(Span::mixed_site());
+        // Borrowed and released at one and the same span, or rustc has two errors about the two.
+        let reference = quote_spanned!(guard.span()=> &#guard);
         Some(if self.args.when.is_some() {
-            quote_spanned!(site=> let lock = ::core::option::Option::as_ref(&#guard);)
+            let private = self.home.private(site);
+            quote_spanned!(site=> let lock = #private::lend(#reference);)
         } else {
-            quote_spanned!(site=> let lock = &#guard;)
+            quote_spanned!(site=> let lock = #reference;)
         })
     }
 
@@ -208,7 +229,13 @@ impl Expansion<'_> {
             }
             quote_spanned!(site=> #(#attrs)* #[allow(#allow)] let #mutability #name = #name; #used)
         });
-        let bind = self.args.bind.as_ref().map(|bind| quote_spanned!(site=> let #bind = lock;));
+        let bind = self.args.bind.as_ref().map(|bind| {
+            let allow = bind
+                .to_string()
+                .starts_with('_')
+                .then(|| quote_spanned!(site=> #[allow(clippy::no_effect_underscore_binding)]));
+            quote_spanned!(site=> #allow let #bind = lock;)
+        });
         // Clippy wants items first, and so may the user.
         let statements = &self.function.body;
         let items =
@@ -256,21 +283,22 @@ impl Expansion<'_> {
     }
 
     fn hold(&self) -> TokenStream {
+        let guard = self.guard();
         let site = Span::mixed_site();
         let private = self.home.private(site);
         let (hold, unlocked) = if self.runs_to_its_end() {
             (quote_spanned!(site=> hold_to_end), quote_spanned!(site=> body.await))
         } else {
-            let unlocked = quote_spanned!(site=> ::core::result::Result::Ok(body.await));
+            let unlocked = quote_spanned!(site=> #private::Ok(body.await));
             (quote_spanned!(site=> hold), unlocked)
         };
         if self.args.when.is_none() {
-            return quote_spanned!(site=> #private::#hold(&guard, body).await);
+            return quote_spanned!(site=> #private::#hold(&#guard, body).await);
         }
         quote_spanned! {site=>
-            match &guard {
-                ::core::option::Option::Some(guard) => #private::#hold(guard, body).await,
-                ::core::option::Option::None => #unlocked,
+            match &#guard {
+                #private::Some(guard) => #private::#hold(guard, body).await,
+                #private::None => #unlocked,
             }
         }
     }
@@ -282,13 +310,14 @@ impl Expansion<'_> {
 
     fn release(&self) -> TokenStream {
         let guard = self.guard();
-        let private = self.home.private(Span::mixed_site());
+        let private = self.private();
         let release = quote_spanned!(Span::mixed_site()=> #private::release(#guard).await;);
         if self.args.when.is_none() {
             return release;
         }
         quote_spanned! {Span::mixed_site()=>
-            if let ::core::option::Option::Some(#guard) = #guard { #release }
+            let released = #guard;
+            if let #private::Some(#guard) = released { #release }
         }
     }
 
@@ -299,7 +328,7 @@ impl Expansion<'_> {
             Some(OrElse::Path(path)) => call(path),
             Some(OrElse::Closure(closure)) => {
                 let closure = self.expression(closure);
-                let private = self.home.private(Span::mixed_site());
+                let private = self.private();
                 let returns = &self.function.returns;
                 quote_spanned!(Span::mixed_site()=> #private::or_else::<#returns, _>(error, #closure))
             }

@@ -151,6 +151,34 @@ impl Function {
         moved.filter(|name| self.receiver.as_ref() != Some(name)).chain(&self.borrowed)
     }
 
+    /// The const parameter of that name. Those of the `impl` around the function are not seen.
+    pub(crate) fn const_parameter(&self, name: &str) -> Option<&Ident> {
+        let mut params = self.item.sig.generics.const_params();
+        params.find(|param| param.ident.unraw() == name).map(|param| &param.ident)
+    }
+
+    pub(crate) fn has_type_parameter(&self, name: &str) -> bool {
+        self.item.sig.generics.type_params().any(|param| param.ident.unraw() == name)
+    }
+
+    /// The written type of the parameter of that name, if its pattern is the name alone.
+    pub(crate) fn type_of(&self, name: &str) -> Option<&Type> {
+        self.item.sig.inputs.iter().find_map(|input| match input {
+            FnArg::Typed(typed) => match &*typed.pat {
+                Pat::Ident(pat) if pat.ident.unraw() == name => Some(&*typed.ty),
+                _ => None,
+            },
+            FnArg::Receiver(_) => None,
+        })
+    }
+
+    /// Whether the function is called once: the start of a program, or a test.
+    pub(crate) fn runs_once(&self) -> bool {
+        self.item.sig.ident == "main"
+            || signature::is_test(&self.item)
+            || signature::has_attribute(&self.item, "main")
+    }
+
     /// The function with `statements` for a body, which runs inside its future.
     pub(crate) fn with_body(self, statements: TokenStream) -> TokenStream {
         let Self { mut item, .. } = self;

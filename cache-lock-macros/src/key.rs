@@ -120,11 +120,54 @@ fn parse_placeholder(inner: &str) -> Result<Place, String> {
         ));
     }
     parse_place(inner).ok_or_else(|| {
-        format!(
-            "`{{{inner}}}` is not a parameter or a field path; only `{{name}}` and `{{name.field}}` are allowed in a key template"
-        )
+        let decorated = inner.trim_matches(|c: char| c.is_whitespace() || c == '&' || c == '*');
+        match parse_place(decorated) {
+            Some(place) => format!(
+                "`{{{inner}}}` is more than the name of a value; write `{{{place}}}`, without spaces, `&` and `*`"
+            ),
+            None => format!(
+                "`{{{inner}}}` is not a parameter or a field path; only `{{name}}`, `{{name.field}}` and the name of a `const` are allowed in a key template"
+            ),
+        }
     })
 }
+
+/// Whether a name is spelled like a constant: `N`, `SHARD_2`.
+pub(crate) fn is_constant_name(name: &str) -> bool {
+    name.contains(char::is_uppercase) && !name.contains(char::is_lowercase)
+}
+
+/// What is wrong with the braces that a whole key has. `prefix` and the template's text are all that
+/// can bring some in, as they are escaped in values.
+pub(crate) fn check_braces(prefix: &str, template: &[Segment]) -> Result<(), String> {
+    let mut key = format!("{prefix}:");
+    for segment in template {
+        match segment {
+            Segment::Text(text) => key.push_str(text),
+            // Some value that is not empty.
+            Segment::Value(_) => key.push('_'),
+        }
+    }
+    if !key.contains(['{', '}']) {
+        return Ok(());
+    }
+    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    if tag.is_none_or(|(tag, _)| tag.is_empty()) {
+        return Err(
+            "the braces in a key enclose a Redis hash tag; write `{{tag}}`, or `{{{id}}}` for the value of a parameter between braces"
+                .to_owned(),
+        );
+    }
+    match BESIDE.iter().find(|suffix| key.ends_with(**suffix)) {
+        Some(suffix) => Err(format!(
+            "a key with a hash tag must not end in `{suffix}`, which names a record beside a lock"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The ends that a key with a hash tag must not have.
+const BESIDE: [&str; 3] = [":fence", ":waiting", ":result"];
 
 /// Reads `name`, `name.field`, `name.0`.
 pub(crate) fn parse_place(text: &str) -> Option<Place> {
@@ -188,7 +231,7 @@ impl std::fmt::Display for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, Place, Segment, parse_fields, parse_template};
+    use super::{Field, Place, Segment, check_braces, parse_fields, parse_template};
 
     fn text(text: &str) -> Segment {
         Segment::Text(text.to_owned())
@@ -261,12 +304,13 @@ mod tests {
             ("{a::B}", "`{a::B}` is not a parameter or a field path"),
             ("{id.to_string()}", "`{id.to_string()}` is not a parameter or a field path"),
             ("{0}", "`{0}` is not a parameter"),
-            ("{ id }", "`{ id }` is not a parameter"),
+            ("{ id }", "`{ id }` is more than the name of a value; write `{id}`"),
+            ("{&user.id}", "`{&user.id}` is more than the name of a value; write `{user.id}`"),
             ("{a.}", "`{a.}` is not a parameter"),
             ("{a.01}", "`{a.01}` is not a parameter"),
             ("{_}", "`{_}` is not a parameter"),
             ("{a.self}", "`{a.self}` is not a parameter"),
-            ("{*a}", "`{*a}` is not a parameter"),
+            ("{*a}", "`{*a}` is more than the name of a value; write `{a}`"),
         ] {
             let (_, errors) = parse_template(template);
             assert_eq!(errors.len(), 1, "{template}: {errors:?}");
@@ -277,6 +321,25 @@ mod tests {
     #[test]
     fn every_mistake_of_a_template_is_reported() {
         assert_eq!(parse_template("{}:{a:?}:{b c}:}").1.len(), 4);
+    }
+
+    #[test]
+    fn braces_are_those_of_a_hash_tag() {
+        let check = |prefix: &str, template: &str| check_braces(prefix, &segments(template));
+        for template in
+            ["", "{id}", "{{eu}}", "{{eu}}:{id}", "{{{id}}}:x", "{id}:{{eu}}", "a:fence"]
+        {
+            assert_eq!(check("room", template), Ok(()), "{template}");
+        }
+        for template in ["{{", "}}", "{{}}", "}}eu{{", "{id}:}}", "{{}}{{eu}}"] {
+            let error = check("room", template).expect_err(template);
+            assert!(error.contains("write `{{tag}}`"), "{error}");
+        }
+        for end in ["fence", "waiting", "result"] {
+            let template = format!("{{{{eu}}}}:{end}");
+            let error = check("room", &template).expect_err(end);
+            assert!(error.contains(&format!("must not end in `:{end}`")), "{error}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod expand;
 mod function;
 mod home;
 mod key;
+mod mistakes;
 mod options;
 mod pattern;
 mod scope;
@@ -50,25 +51,27 @@ fn cache_lock_at(args: TokenStream, item: TokenStream, home: TokenStream) -> Tok
             if syn::parse2::<Expr>(item.clone()).is_ok() { TokenStream::new() } else { item };
         return quote!(#errors #item);
     };
+    let mut consumes_guard = false;
     if let Some(function) = Function::new(written.clone(), &args, &mut errors) {
         let key = scope::key(&args, &function, &mut errors);
         scope::check_bind(&args, &function, &mut errors);
+        consumes_guard = mistakes::check(&args, &function, &mut errors);
         if errors.is_empty() {
             return expand::expand(&args, function, &key, &home);
         }
     }
-    let item = without_lock(written, &args, &home);
+    let item = without_lock(written, &args, consumes_guard, &home);
     let errors = errors.into_compile_errors();
     quote!(#errors #item)
 }
 
 /// The function as it was written, which callers and editors can go on resolving.
-fn without_lock(mut item: ItemFn, args: &Args, home: &Home) -> ItemFn {
+fn without_lock(mut item: ItemFn, args: &Args, consumes_guard: bool, home: &Home) -> ItemFn {
     function::strip_lock_keys(&mut item);
     item.attrs.retain(|attr| !signature::is_cache_lock(attr));
     // The attribute may be what uses a parameter.
     item.attrs.push(parse_quote!(#[allow(unused_variables)]));
-    if let Some(bind) = expand::bind_only(args, home) {
+    if let Some(bind) = expand::bind_only(args, consumes_guard, home) {
         item.block.stmts.insert(0, Stmt::Expr(Expr::Verbatim(bind), None));
     }
     item

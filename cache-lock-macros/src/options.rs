@@ -19,7 +19,8 @@ pub(crate) fn options(args: &Args, home: &Home) -> TokenStream {
         setters.extend(quote_spanned!(site=> .#setter(#value)));
     };
     if args.timeout.is_none() && args.skip_if_locked.is_some() {
-        set("timeout", quote_spanned!(site=> ::core::time::Duration::ZERO));
+        let private = home.private(site);
+        set("timeout", quote_spanned!(site=> #private::millis(0)));
     }
     let mut check = Check::Done;
     for duration in durations(args, home) {
@@ -63,7 +64,7 @@ fn durations(args: &Args, home: &Home) -> Vec<Duration> {
         durations.push(Duration { name, value, check: Check::of(times) });
     };
     if let Some(timeout) = timeout {
-        push("timeout", duration(timeout), &[timeout]);
+        push("timeout", duration(timeout, home), &[timeout]);
     }
     if let Some(expire) = expire {
         push("expire", checked("check_expire", expire, &[], home), &[expire]);
@@ -76,7 +77,7 @@ fn durations(args: &Args, home: &Home) -> Vec<Duration> {
                 &[max_hold, expire],
             );
         }
-        (Some(max_hold), None) => push("max_hold", duration(max_hold), &[max_hold]),
+        (Some(max_hold), None) => push("max_hold", duration(max_hold, home), &[max_hold]),
         (None, _) => {}
     }
     durations
@@ -84,14 +85,14 @@ fn durations(args: &Args, home: &Home) -> Vec<Duration> {
 
 /// `duration` through a check of its limits. Those of literals have been checked already.
 fn checked(check: &str, time: &Time, others: &[&Time], home: &Home) -> TokenStream {
-    let value = duration(time);
+    let value = duration(time, home);
     let path = others.iter().copied().chain([time]).find_map(|time| match time {
         Time::Const(path) => Some(path),
         Time::Millis(..) => None,
     });
     let Some(path) = path else { return value };
     let span = path.span().resolved_at(Span::mixed_site());
-    let others = others.iter().copied().map(duration);
+    let others = others.iter().map(|other| duration(other, home));
     let private = home.private(span);
     let check = Ident::new(check, span);
     quote_spanned!(span=> #private::#check(#value #(, #others)*))
@@ -106,9 +107,10 @@ pub(crate) fn prefix(path: &ExprPath, home: &Home) -> TokenStream {
     if may_be_generic(path) {
         return quote_spanned!(site=> const { #checked });
     }
+    let private = home.private(site);
     quote_spanned! {site=>
         {
-            const __PREFIX: &str = #checked;
+            const __PREFIX: &#private::str = #checked;
             __PREFIX
         }
     }
@@ -144,12 +146,13 @@ impl Check {
     }
 }
 
-fn duration(time: &Time) -> TokenStream {
+fn duration(time: &Time, home: &Home) -> TokenStream {
     match time {
         Time::Millis(millis, span) => {
             let mut millis = Literal::u64_unsuffixed(*millis);
             millis.set_span(*span);
-            quote_spanned!(Span::mixed_site()=> ::core::time::Duration::from_millis(#millis))
+            let private = home.private(Span::mixed_site());
+            quote_spanned!(Span::mixed_site()=> #private::millis(#millis))
         }
         Time::Const(path) => path.to_token_stream(),
     }

@@ -8,7 +8,7 @@ use crate::{
     args::{Args, Template},
     errors::Errors,
     function::Function,
-    key::{Place, Segment},
+    key::{self, Place, Segment},
     suggest,
 };
 
@@ -39,14 +39,15 @@ fn from_template(template: &Template, function: &Function, errors: &mut Errors) 
     for segment in &template.segments {
         match segment {
             Segment::Text(text) => parts.push(Part::Text(text.clone())),
-            Segment::Value(place) => match root(place, function) {
-                Ok(name) => {
+            Segment::Value(place) => match root(place, template.span, function) {
+                Ok(mut name) => {
                     // Where the template is, but with the name's hygiene: both may come from
                     // different expansions of somebody's macro.
                     let span = template.span.resolved_at(name.span());
-                    let mut name = name.clone();
                     name.set_span(span);
-                    let fields = place.fields.iter().map(|field| field.to_tokens(span));
+                    // Ours, or rustc offers a field that is spelled alike in place of the template.
+                    let ours = template.span.resolved_at(Span::mixed_site());
+                    let fields = place.fields.iter().map(|field| field.to_tokens(ours));
                     parts.push(Part::Value(quote_spanned!(span=> #name #(.#fields)*), span));
                 }
                 Err(message) => errors.at(template.span, message),
@@ -71,28 +72,38 @@ fn from_parameters(function: &Function) -> Vec<Part> {
     parts
 }
 
-fn root<'a>(place: &Place, function: &'a Function) -> Result<&'a Ident, String> {
+fn root(place: &Place, template: Span, function: &Function) -> Result<Ident, String> {
     let root = &place.root;
     if root == "self" {
         return function
             .receiver
-            .as_ref()
+            .clone()
             .ok_or_else(|| format!("`{{{place}}}` needs a method; this function has no `self`"));
     }
-    function.parameter(root).ok_or_else(|| {
-        let names: Vec<_> = function.parameters().map(|name| name.unraw().to_string()).collect();
-        let names = || names.iter().map(String::as_str);
-        let help = match (suggest::nearest(root, names()), names().count()) {
-            (Some(meant), _) => format!("did you mean `{meant}`?"),
-            (None, 0) if function.receiver.is_some() => {
-                format!("for a field of `self` write `{{self.{place}}}`")
-            }
-            (None, 0) => "this function has no parameters".to_owned(),
-            (None, 1) => format!("the only parameter is {}", suggest::list(names())),
-            (None, _) => format!("the parameters are {}", suggest::list(names())),
-        };
-        format!("no parameter named `{root}` in this function; {help}")
-    })
+    if let Some(name) = function.parameter(root).or_else(|| function.const_parameter(root)) {
+        return Ok(name.clone());
+    }
+    if function.has_type_parameter(root) {
+        return Err(format!(
+            "`{root}` is a type, and a key is made of values; take a parameter whose value tells the types apart"
+        ));
+    }
+    // A constant that is in scope, or a parameter of the `impl`, which only rustc sees.
+    if key::is_constant_name(root) {
+        return Ok(Ident::new(root, template.resolved_at(Span::mixed_site())));
+    }
+    let names: Vec<_> = function.parameters().map(|name| name.unraw().to_string()).collect();
+    let names = || names.iter().map(String::as_str);
+    let help = match (suggest::nearest(root, names()), names().count()) {
+        (Some(meant), _) => format!("did you mean `{meant}`?"),
+        (None, 0) if function.receiver.is_some() => {
+            format!("for a field of `self` write `{{self.{place}}}`")
+        }
+        (None, 0) => "this function has no parameters".to_owned(),
+        (None, 1) => format!("the only parameter is {}", suggest::list(names())),
+        (None, _) => format!("the parameters are {}", suggest::list(names())),
+    };
+    Err(format!("no parameter named `{root}` in this function; {help}"))
 }
 
 /// The guard's name must not hide a parameter from the body.

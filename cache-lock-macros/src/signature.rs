@@ -4,6 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens as _;
 use syn::{
     FnArg, GenericParam, ImplItemFn, Item, ItemFn, Safety, TraitItemFn, Type, TypeImplTrait,
+    ext::IdentExt as _,
     spanned::Spanned as _,
     visit::Visit,
     visit_mut::{self, VisitMut},
@@ -25,7 +26,10 @@ pub(crate) fn parse(item: TokenStream) -> syn::Result<ItemFn> {
         syn::Error::new(span, "`#[cache_lock]` can only be applied to an `async fn` with a body")
     };
     if let Ok(function) = syn::parse2::<TraitItemFn>(item.clone()) {
-        return Err(misplaced(function.sig.ident.span()));
+        return Err(syn::Error::new(
+            function.sig.ident.span(),
+            "this function has no body to run under the lock; put `#[cache_lock]` on the method of the `impl`, or give this one a body",
+        ));
     }
     match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Verbatim(_)) | Err(_) => {}
@@ -77,12 +81,8 @@ pub(crate) fn check(item: &ItemFn, args: &Args, errors: &mut Errors) -> Option<T
 }
 
 fn not_async(item: &ItemFn, errors: &mut Errors) {
-    let is_test = item
-        .attrs
-        .iter()
-        .any(|attr| attr.path().segments.last().is_some_and(|segment| segment.ident == "test"));
     // The runtime's attribute has already turned the `async fn` into one that blocks.
-    if is_test || item.sig.ident == "main" {
+    if is_test(item) || item.sig.ident == "main" {
         errors.on(
             &item.sig.ident,
             "`#[cache_lock]` must be written above `#[tokio::main]` or `#[tokio::test]`, not below; by itself it requires an `async fn`",
@@ -90,6 +90,18 @@ fn not_async(item: &ItemFn, errors: &mut Errors) {
     } else {
         errors.at(item.sig.fn_token.span, "`#[cache_lock]` requires an `async fn`");
     }
+}
+
+/// Whether an attribute such as `#[tokio::test]` stands on the function.
+pub(crate) fn is_test(item: &ItemFn) -> bool {
+    has_attribute(item, "test")
+}
+
+/// Whether the last part of an attribute's path is `name`.
+pub(crate) fn has_attribute(item: &ItemFn, name: &str) -> bool {
+    item.attrs
+        .iter()
+        .any(|attr| attr.path().segments.last().is_some_and(|segment| segment.ident == name))
 }
 
 fn check_duplicate(item: &ItemFn, errors: &mut Errors) {
@@ -140,20 +152,26 @@ fn has_lock_key(item: &ItemFn) -> bool {
 /// One constant key for many functions is seldom what somebody wants.
 fn check_generics(item: &ItemFn, errors: &mut Errors) {
     let generic = item.sig.generics.params.iter().find_map(|param| match param {
-        GenericParam::Type(param) => Some(param.ident.to_token_stream()),
-        GenericParam::Const(param) => Some(param.ident.to_token_stream()),
+        GenericParam::Type(param) => Some((param.ident.to_token_stream(), "..".to_owned())),
+        GenericParam::Const(param) => {
+            Some((param.ident.to_token_stream(), param.ident.unraw().to_string()))
+        }
         GenericParam::Lifetime(_) => None,
     });
     let generic = generic.or_else(|| {
         item.sig.inputs.iter().find_map(|input| match input {
-            FnArg::Typed(typed) => impl_trait(&typed.ty).map(|ty| ty.to_token_stream()),
+            FnArg::Typed(typed) => {
+                impl_trait(&typed.ty).map(|ty| (ty.to_token_stream(), "..".to_owned()))
+            }
             FnArg::Receiver(_) => None,
         })
     });
-    if let Some(generic) = generic {
+    if let Some((generic, value)) = generic {
         errors.on(
             generic,
-            "all instantiations of this generic function would share one lock; add `key = \"{..}\"`, or `key = \"\"` if that is intended",
+            format!(
+                "all instantiations of this generic function would share one lock; add `key = \"{{{value}}}\"`, or `key = \"\"` if that is intended"
+            ),
         );
     }
 }

@@ -200,6 +200,7 @@ impl From<String> for LockKey {
     label = "this is not a `LockKeyPart`",
     note = "integers, strings, `bool`, `char`, references to them and, behind features, `Uuid` and `ObjectId` can",
     note = "of a struct or a wrapper take a field, as in `{{user.id}}` or `{{p.0}}`, or take it apart in the parameter, as in `Path(p): Path<u64>`",
+    note = "of a float pass an integer, such as cents for a price, or a string",
     note = "of an `Option` decide in the signature, or before the call, what `None` stands for",
     note = "for a type of your own: `impl LockKeyPart for YourType {{ fn write_part(&self, part: &mut PartWriter<'_>) {{ self.id.write_part(part) }} }}`"
 )]

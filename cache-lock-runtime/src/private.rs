@@ -8,9 +8,10 @@ use crate::{
 };
 
 mod check;
+mod names;
 mod report;
 
-pub use self::{check::*, report::*};
+pub use self::{check::*, names::*, report::*};
 pub use crate::key::KeyBuilder;
 
 /// The manager of the scope, else the installed one.

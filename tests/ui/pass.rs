@@ -4,6 +4,8 @@
 mod aliased_result;
 #[path = "pass/traits/async_trait.rs"]
 mod async_trait;
+#[path = "pass/key/constants.rs"]
+mod constants;
 #[path = "pass/body/constants_of_the_user.rs"]
 mod constants_of_the_user;
 #[path = "pass/arguments/crate_path.rs"]
@@ -14,6 +16,8 @@ mod diverging;
 mod every_argument;
 #[path = "pass/signature/generics.rs"]
 mod generics;
+#[path = "pass/body/guard_stays.rs"]
+mod guard_stays;
 #[path = "pass/traits/hand_boxed.rs"]
 mod hand_boxed;
 #[path = "pass/signature/impl_trait.rs"]
@@ -30,6 +34,8 @@ mod lifetimes;
 mod lock_key;
 #[path = "pass/arguments/managers.rs"]
 mod managers;
+#[path = "pass/body/methods_of_the_user.rs"]
+mod methods_of_the_user;
 #[path = "pass/signature/mut_and_unused.rs"]
 mod mut_and_unused;
 #[path = "pass/body/names.rs"]
@@ -81,12 +87,15 @@ mod runs {
         skip_if_locked
         constants_of_the_user
         diverging
+        guard_stays
+        methods_of_the_user
         names
         no_implicit_prelude
         question_mark_and_return
         send
         shadowed_prelude
         tail_temporaries
+        constants
         lock_key
         own_part
         templates

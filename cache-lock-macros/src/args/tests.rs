@@ -1,4 +1,7 @@
-use super::{Args, Errors, OnLost, OrElse, Prefix, Release, Time};
+use super::{
+    Args, Errors, OnLost, OrElse, Prefix, Release, Time,
+    table::{ARGUMENTS, Argument, ELSEWHERE},
+};
 
 fn read(text: &str) -> (Args, Vec<String>) {
     let mut errors = Errors::default();
@@ -79,4 +82,88 @@ fn integers_up_to_64_bits() {
         ["`timeout` does not fit in 64-bit milliseconds"]
     );
     assert_eq!(read(r#"prefix = "a", timeout = -1"#).1, ["`timeout` must not be negative"]);
+}
+
+/// Every row of the table leads to a field of its own, and the documentation has it.
+#[test]
+fn every_row_of_the_table_is_read_as_itself() {
+    let page = include_str!("../cache_lock.md");
+    for Argument { name, example, .. } in ARGUMENTS {
+        let (args, errors) = read(&format!("prefix = \"a\", {example}"));
+        let errors: Vec<_> =
+            errors.iter().filter(|error| !error.starts_with("duplicate")).collect();
+        assert_eq!(errors, [""; 0], "{example}");
+        let fields = [
+            ("prefix", args.prefix.is_some()),
+            ("key", args.key.is_some()),
+            ("timeout", args.timeout.is_some()),
+            ("expire", args.expire.is_some()),
+            ("renew", args.renew.is_some()),
+            ("max_hold", args.max_hold.is_some()),
+            ("bind", args.bind.is_some()),
+            ("or_else", args.or_else.is_some()),
+            ("skip_if_locked", args.skip_if_locked.is_some()),
+            ("on_lost", args.on_lost.is_some()),
+            ("release", args.release.is_some()),
+            ("when", args.when.is_some()),
+            ("with", args.with.is_some()),
+            ("crate", args.krate.is_some()),
+        ];
+        let read: Vec<_> = fields.iter().filter(|field| field.1).map(|field| field.0).collect();
+        let expected = if name == "prefix" { vec![name] } else { vec!["prefix", name] };
+        assert_eq!(read, expected, "{example}");
+        assert!(
+            page.contains(&format!("\n| `{name}` |")),
+            "{name} is not in the table of the page"
+        );
+    }
+}
+
+#[test]
+fn names_of_elsewhere_lead_to_arguments() {
+    for (alias, meant) in ELSEWHERE {
+        assert!(ARGUMENTS.iter().any(|argument| argument.name == meant), "{meant}");
+        let (_, errors) = read(&format!("prefix = \"a\", {alias} = 1"));
+        assert_eq!(errors, [format!("unknown argument `{alias}`; did you mean `{meant}`?")]);
+    }
+}
+
+#[test]
+fn a_value_behind_the_template_belongs_into_it() {
+    let (_, errors) = read(r#"prefix = "a", key = "{id}", id"#);
+    assert!(errors[0].contains("a value stands in the template itself, as in `key = \"{id}\"`"));
+    let (_, errors) = read(r#"prefix = "a", key = "{id}", fail_fast"#);
+    assert_eq!(errors, ["unknown argument `fail_fast`; did you mean `skip_if_locked`?"]);
+}
+
+/// 0 is as long in any unit.
+#[test]
+fn a_small_integer_needs_a_unit() {
+    for name in ["timeout", "expire", "max_hold"] {
+        for count in [1, 5, 99] {
+            let (_, errors) = read(&format!("prefix = \"a\", {name} = {count}"));
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert!(errors[0].starts_with("a bare integer counts milliseconds"), "{errors:?}");
+            assert!(errors[0].contains(&format!("write `{name} = \"{count}s\"`")), "{errors:?}");
+        }
+        assert_eq!(read(&format!("prefix = \"a\", {name} = 100")).1, [""; 0]);
+    }
+    assert_eq!(read("prefix = \"a\", timeout = 0").1, [""; 0]);
+}
+
+#[test]
+fn a_prefix_with_braces_is_shown_as_prefix_and_key() {
+    for (prefix, shown) in [
+        ("orders:{id}", ["`prefix = \"orders\"`", "`key = \"{id}\"`", "`key = \"{{id}}\"`"]),
+        (
+            "{eu}:room",
+            ["`prefix = \"orders\"`", "`key = \"{eu}:room\"`", "`key = \"{{eu}}:room\"`"],
+        ),
+        ("a{{eu}}", ["`prefix = \"a\"`", "`key = \"{eu}\"`", "`key = \"{{eu}}\"`"]),
+        ("{}", ["`prefix = \"orders\"`", "`key = \"{id}\"`", "`key = \"{{id}}\"`"]),
+    ] {
+        let (_, errors) = read(&format!("prefix = {prefix:?}"));
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(shown.iter().all(|shown| errors[0].contains(shown)), "{errors:?}");
+    }
 }

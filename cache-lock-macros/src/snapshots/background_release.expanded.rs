@@ -1,10 +1,12 @@
 async fn count(page: u64) -> Result<u64, Error> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::private::KeyBuilder::new("view")
-            .text(":")
-            .value(&page, "")
-            .finish();
+        let key = {
+            let mut key = ::cache_lock::private::KeyBuilder::new("view");
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &page, "");
+            ::cache_lock::private::KeyBuilder::finish(&key)
+        };
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .on_lost(::cache_lock::OnLost::Finish)
@@ -17,8 +19,8 @@ async fn count(page: u64) -> Result<u64, Error> {
             )
             .await
         {
-            ::core::result::Result::Ok(guard) => guard,
-            ::core::result::Result::Err(error) => {
+            ::cache_lock::private::Ok(guard) => guard,
+            ::cache_lock::private::Err(error) => {
                 return <Result<
                     u64,
                     Error,
@@ -42,7 +44,7 @@ async fn count(page: u64) -> Result<u64, Error> {
                 Ok(views(page).await? + 1)
             }
         };
-        let body = ::core::pin::pin!(body);
+        let body = ::cache_lock::private::pin!(body);
         ::cache_lock::private::hold_to_end(&guard, body).await
     };
     ::cache_lock::private::release(guard).await;

@@ -30,14 +30,20 @@ impl Store for Postgres {
                     __arg1
                 };
                 let amount = amount;
-                let key = ::cache_lock::private::KeyBuilder::new("row")
-                    .text(":")
-                    .value(&__self.table, ":")
-                    .text(":")
-                    .value(&id, ":")
-                    .text(":")
-                    .value(&key, "")
-                    .finish();
+                let key = {
+                    let mut key = ::cache_lock::private::KeyBuilder::new("row");
+                    ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+                    ::cache_lock::private::KeyBuilder::value(
+                        &mut key,
+                        &__self.table,
+                        ":",
+                    );
+                    ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+                    ::cache_lock::private::KeyBuilder::value(&mut key, &id, ":");
+                    ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+                    ::cache_lock::private::KeyBuilder::value(&mut key, &key, "");
+                    ::cache_lock::private::KeyBuilder::finish(&key)
+                };
                 let options = &const { ::cache_lock::LockOptions::new() };
                 guard = match ::cache_lock::private::acquire(
                         ::cache_lock::private::manager(),
@@ -46,8 +52,8 @@ impl Store for Postgres {
                     )
                     .await
                 {
-                    ::core::result::Result::Ok(guard) => guard,
-                    ::core::result::Result::Err(error) => {
+                    ::cache_lock::private::Ok(guard) => guard,
+                    ::cache_lock::private::Err(error) => {
                         return <Result<
                             (),
                             Error,
@@ -84,13 +90,13 @@ impl Store for Postgres {
                         #[allow(unreachable_code)] __ret
                     }
                 };
-                let body = ::core::pin::pin!(body);
+                let body = ::cache_lock::private::pin!(body);
                 ::cache_lock::private::hold(&guard, body).await
             };
             ::cache_lock::private::release(guard).await;
             match outcome {
-                ::core::result::Result::Ok(value) => value,
-                ::core::result::Result::Err(error) => {
+                ::cache_lock::private::Ok(value) => value,
+                ::cache_lock::private::Err(error) => {
                     <Result<
                         (),
                         Error,

@@ -1,12 +1,14 @@
 async fn restock(item_id: u64, amount: u32) -> Result<(), SaleError> {
-    let guard;
+    let lock_ends_with_the_body;
     let outcome = {
-        let enabled: ::core::primitive::bool = amount > 0;
-        guard = if enabled {
-            let key = ::cache_lock::private::KeyBuilder::new("item")
-                .text(":")
-                .value(&item_id, "")
-                .finish();
+        let enabled: ::cache_lock::private::bool = amount > 0;
+        lock_ends_with_the_body = if enabled {
+            let key = {
+                let mut key = ::cache_lock::private::KeyBuilder::new("item");
+                ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+                ::cache_lock::private::KeyBuilder::value(&mut key, &item_id, "");
+                ::cache_lock::private::KeyBuilder::finish(&key)
+            };
             let options = &const { ::cache_lock::LockOptions::new() };
             match ::cache_lock::private::acquire(
                     ::cache_lock::private::manager(),
@@ -15,8 +17,8 @@ async fn restock(item_id: u64, amount: u32) -> Result<(), SaleError> {
                 )
                 .await
             {
-                ::core::result::Result::Ok(guard) => ::core::option::Option::Some(guard),
-                ::core::result::Result::Err(error) => {
+                ::cache_lock::private::Ok(guard) => ::cache_lock::private::Some(guard),
+                ::cache_lock::private::Err(error) => {
                     return <Result<
                         (),
                         SaleError,
@@ -24,9 +26,9 @@ async fn restock(item_id: u64, amount: u32) -> Result<(), SaleError> {
                 }
             }
         } else {
-            ::core::option::Option::None
+            ::cache_lock::private::None
         };
-        let lock = ::core::option::Option::as_ref(&guard);
+        let lock = ::cache_lock::private::lend(&lock_ends_with_the_body);
         let body = async move {
             #[allow(clippy::shadow_same)]
             let item_id = item_id;
@@ -48,20 +50,21 @@ async fn restock(item_id: u64, amount: u32) -> Result<(), SaleError> {
                 write(item_id, amount, lock.map(LockGuard::token)).await
             }
         };
-        let body = ::core::pin::pin!(body);
-        match &guard {
-            ::core::option::Option::Some(guard) => {
+        let body = ::cache_lock::private::pin!(body);
+        match &lock_ends_with_the_body {
+            ::cache_lock::private::Some(guard) => {
                 ::cache_lock::private::hold(guard, body).await
             }
-            ::core::option::Option::None => ::core::result::Result::Ok(body.await),
+            ::cache_lock::private::None => ::cache_lock::private::Ok(body.await),
         }
     };
-    if let ::core::option::Option::Some(guard) = guard {
-        ::cache_lock::private::release(guard).await;
+    let released = lock_ends_with_the_body;
+    if let ::cache_lock::private::Some(lock_ends_with_the_body) = released {
+        ::cache_lock::private::release(lock_ends_with_the_body).await;
     }
     match outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => {
+        ::cache_lock::private::Ok(value) => value,
+        ::cache_lock::private::Err(error) => {
             <Result<
                 (),
                 SaleError,

@@ -1,15 +1,17 @@
 async fn check<T: Check>(id: &T) -> Result<(), Error> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::private::KeyBuilder::new({
-                const __PREFIX: &str = ::cache_lock::private::check_prefix(
+        let key = {
+            let mut key = ::cache_lock::private::KeyBuilder::new({
+                const __PREFIX: &::cache_lock::private::str = ::cache_lock::private::check_prefix(
                     names::ORDERS,
                 );
                 __PREFIX
-            })
-            .text(":")
-            .value(&id, "")
-            .finish();
+            });
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &id, "");
+            ::cache_lock::private::KeyBuilder::finish(&key)
+        };
         let options = &const {
             ::cache_lock::LockOptions::new()
                 .timeout(WAIT)
@@ -22,8 +24,8 @@ async fn check<T: Check>(id: &T) -> Result<(), Error> {
             )
             .await
         {
-            ::core::result::Result::Ok(guard) => guard,
-            ::core::result::Result::Err(error) => {
+            ::cache_lock::private::Ok(guard) => guard,
+            ::cache_lock::private::Err(error) => {
                 return <Result<
                     (),
                     Error,
@@ -47,13 +49,13 @@ async fn check<T: Check>(id: &T) -> Result<(), Error> {
                 id.check().await
             }
         };
-        let body = ::core::pin::pin!(body);
+        let body = ::cache_lock::private::pin!(body);
         ::cache_lock::private::hold(&guard, body).await
     };
     ::cache_lock::private::release(guard).await;
     match outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => {
+        ::cache_lock::private::Ok(value) => value,
+        ::cache_lock::private::Err(error) => {
             <Result<(), Error> as ::cache_lock::private::ReportLockError>::report(error)
         }
     }

@@ -2,26 +2,24 @@ impl Shop {
     async fn take(&self, item: u64, amount: u32) -> Result<u32, Error> {
         let guard;
         let outcome = {
-            let key = ::cache_lock::private::KeyBuilder::new("stock")
-                .text(":")
-                .value(&self.tenant, "/")
-                .text("/")
-                .value(&item, "")
-                .finish();
+            let key = {
+                let mut key = ::cache_lock::private::KeyBuilder::new("stock");
+                ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+                ::cache_lock::private::KeyBuilder::value(&mut key, &self.tenant, "/");
+                ::cache_lock::private::KeyBuilder::text(&mut key, "/");
+                ::cache_lock::private::KeyBuilder::value(&mut key, &item, "");
+                ::cache_lock::private::KeyBuilder::finish(&key)
+            };
             let options = &const { ::cache_lock::LockOptions::new() };
             guard = match ::cache_lock::private::acquire(
-                    ::core::result::Result::Ok(
-                        <::cache_lock::LockManager as ::core::clone::Clone>::clone(
-                            &self.locks,
-                        ),
-                    ),
+                    ::cache_lock::private::cloned(&self.locks),
                     key,
                     options,
                 )
                 .await
             {
-                ::core::result::Result::Ok(guard) => guard,
-                ::core::result::Result::Err(error) => {
+                ::cache_lock::private::Ok(guard) => guard,
+                ::cache_lock::private::Err(error) => {
                     return <Result<
                         u32,
                         Error,
@@ -48,13 +46,13 @@ impl Shop {
                     Ok(amount)
                 }
             };
-            let body = ::core::pin::pin!(body);
+            let body = ::cache_lock::private::pin!(body);
             ::cache_lock::private::hold(&guard, body).await
         };
         ::cache_lock::private::release(guard).await;
         match outcome {
-            ::core::result::Result::Ok(value) => value,
-            ::core::result::Result::Err(error) => {
+            ::cache_lock::private::Ok(value) => value,
+            ::cache_lock::private::Err(error) => {
                 <Result<
                     u32,
                     Error,
@@ -65,10 +63,12 @@ impl Shop {
     async fn close(self: Arc<Self>, _reason: String) -> Result<(), Error> {
         let guard;
         let outcome = {
-            let key = ::cache_lock::private::KeyBuilder::new("shop")
-                .text(":")
-                .value(&self.tenant, "")
-                .finish();
+            let key = {
+                let mut key = ::cache_lock::private::KeyBuilder::new("shop");
+                ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+                ::cache_lock::private::KeyBuilder::value(&mut key, &self.tenant, "");
+                ::cache_lock::private::KeyBuilder::finish(&key)
+            };
             let options = &const { ::cache_lock::LockOptions::new() };
             guard = match ::cache_lock::private::acquire(
                     ::cache_lock::private::manager(),
@@ -77,8 +77,8 @@ impl Shop {
                 )
                 .await
             {
-                ::core::result::Result::Ok(guard) => guard,
-                ::core::result::Result::Err(error) => {
+                ::cache_lock::private::Ok(guard) => guard,
+                ::cache_lock::private::Err(error) => {
                     return <Result<
                         (),
                         Error,
@@ -106,13 +106,13 @@ impl Shop {
                     self.stock.clear().await
                 }
             };
-            let body = ::core::pin::pin!(body);
+            let body = ::cache_lock::private::pin!(body);
             ::cache_lock::private::hold(&guard, body).await
         };
         ::cache_lock::private::release(guard).await;
         match outcome {
-            ::core::result::Result::Ok(value) => value,
-            ::core::result::Result::Err(error) => {
+            ::cache_lock::private::Ok(value) => value,
+            ::cache_lock::private::Err(error) => {
                 <Result<
                     (),
                     Error,

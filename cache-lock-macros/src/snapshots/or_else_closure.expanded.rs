@@ -1,13 +1,15 @@
 async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::private::KeyBuilder::new("pay")
-            .text(":")
-            .value(&account, "")
-            .finish();
+        let key = {
+            let mut key = ::cache_lock::private::KeyBuilder::new("pay");
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &account, "");
+            ::cache_lock::private::KeyBuilder::finish(&key)
+        };
         let options = &const {
             ::cache_lock::LockOptions::new()
-                .max_hold(::core::time::Duration::from_millis(60000))
+                .max_hold(::cache_lock::private::millis(60000))
         };
         guard = match ::cache_lock::private::acquire(
                 ::cache_lock::private::manager(),
@@ -16,8 +18,8 @@ async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
             )
             .await
         {
-            ::core::result::Result::Ok(guard) => guard,
-            ::core::result::Result::Err(error) => {
+            ::cache_lock::private::Ok(guard) => guard,
+            ::cache_lock::private::Err(error) => {
                 return ::cache_lock::private::or_else::<
                     Result<Receipt, PayError>,
                     _,
@@ -43,13 +45,13 @@ async fn pay(account: u64, amount: Money) -> Result<Receipt, PayError> {
                 bank::pay(account, amount).await
             }
         };
-        let body = ::core::pin::pin!(body);
+        let body = ::cache_lock::private::pin!(body);
         ::cache_lock::private::hold(&guard, body).await
     };
     ::cache_lock::private::release(guard).await;
     match outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => {
+        ::cache_lock::private::Ok(value) => value,
+        ::cache_lock::private::Err(error) => {
             <Result<
                 Receipt,
                 PayError,

@@ -1,7 +1,10 @@
 async fn nightly() {
     let guard;
     let outcome = {
-        let key = ::cache_lock::private::KeyBuilder::new("cron").finish();
+        let key = {
+            let key = ::cache_lock::private::KeyBuilder::new("cron");
+            ::cache_lock::private::KeyBuilder::finish(&key)
+        };
         let options = &const { ::cache_lock::LockOptions::new() };
         guard = match ::cache_lock::private::acquire(
                 ::cache_lock::private::manager(),
@@ -10,8 +13,8 @@ async fn nightly() {
             )
             .await
         {
-            ::core::result::Result::Ok(guard) => guard,
-            ::core::result::Result::Err(error) => return report(error),
+            ::cache_lock::private::Ok(guard) => guard,
+            ::cache_lock::private::Err(error) => return report(error),
         };
         let body = async move {
             {
@@ -27,12 +30,12 @@ async fn nightly() {
                 tidy_up().await;
             }
         };
-        let body = ::core::pin::pin!(body);
+        let body = ::cache_lock::private::pin!(body);
         ::cache_lock::private::hold(&guard, body).await
     };
     ::cache_lock::private::release(guard).await;
     match outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => return report(error),
+        ::cache_lock::private::Ok(value) => value,
+        ::cache_lock::private::Err(error) => return report(error),
     }
 }

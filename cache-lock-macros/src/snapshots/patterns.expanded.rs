@@ -11,12 +11,14 @@ async fn cancel(
         let Query(Filter { r#type, .. }) = arg1;
         let arg2 = arg2;
         let _ = arg2;
-        let key = ::cache_lock::private::KeyBuilder::new("order")
-            .text(":")
-            .value(&id, ":")
-            .text(":")
-            .value(&r#type, "")
-            .finish();
+        let key = {
+            let mut key = ::cache_lock::private::KeyBuilder::new("order");
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &id, ":");
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &r#type, "");
+            ::cache_lock::private::KeyBuilder::finish(&key)
+        };
         let options = &const { ::cache_lock::LockOptions::new() };
         guard = match ::cache_lock::private::acquire(
                 ::cache_lock::private::manager(),
@@ -25,8 +27,8 @@ async fn cancel(
             )
             .await
         {
-            ::core::result::Result::Ok(guard) => guard,
-            ::core::result::Result::Err(error) => {
+            ::cache_lock::private::Ok(guard) => guard,
+            ::cache_lock::private::Err(error) => {
                 return <Result<
                     _,
                     AppError,
@@ -59,13 +61,13 @@ async fn cancel(
                 orders::cancel(id, attempts).await
             }
         };
-        let body = ::core::pin::pin!(body);
+        let body = ::cache_lock::private::pin!(body);
         ::cache_lock::private::hold(&guard, body).await
     };
     ::cache_lock::private::release(guard).await;
     match outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => {
+        ::cache_lock::private::Ok(value) => value,
+        ::cache_lock::private::Err(error) => {
             <Result<
                 _,
                 AppError,

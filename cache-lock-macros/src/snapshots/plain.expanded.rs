@@ -6,16 +6,18 @@ pub async fn reserve(
 ) -> Result<Receipt, ReserveError> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::private::KeyBuilder::new("room")
-            .text(":")
-            .value(&room_id, ":")
-            .text(":")
-            .value(&student.id, "")
-            .finish();
+        let key = {
+            let mut key = ::cache_lock::private::KeyBuilder::new("room");
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &room_id, ":");
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &student.id, "");
+            ::cache_lock::private::KeyBuilder::finish(&key)
+        };
         let options = &const {
             ::cache_lock::LockOptions::new()
-                .timeout(::core::time::Duration::from_millis(2000))
-                .expire(::core::time::Duration::from_millis(10000))
+                .timeout(::cache_lock::private::millis(2000))
+                .expire(::cache_lock::private::millis(10000))
         };
         guard = match ::cache_lock::private::acquire(
                 ::cache_lock::private::manager(),
@@ -24,8 +26,8 @@ pub async fn reserve(
             )
             .await
         {
-            ::core::result::Result::Ok(guard) => guard,
-            ::core::result::Result::Err(error) => {
+            ::cache_lock::private::Ok(guard) => guard,
+            ::cache_lock::private::Err(error) => {
                 return <Result<
                     Receipt,
                     ReserveError,
@@ -58,13 +60,13 @@ pub async fn reserve(
                 db.put(room, student).await
             }
         };
-        let body = ::core::pin::pin!(body);
+        let body = ::cache_lock::private::pin!(body);
         ::cache_lock::private::hold(&guard, body).await
     };
     ::cache_lock::private::release(guard).await;
     match outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => {
+        ::cache_lock::private::Ok(value) => value,
+        ::cache_lock::private::Err(error) => {
             <Result<
                 Receipt,
                 ReserveError,

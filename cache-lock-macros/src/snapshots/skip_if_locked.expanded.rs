@@ -1,14 +1,16 @@
 async fn refresh(day: Date, shop: &Shop) -> Result<Option<Report>, Error> {
     let guard;
     let outcome = {
-        let key = ::cache_lock::private::KeyBuilder::new("report")
-            .text(":")
-            .value(&day, ":")
-            .text(":")
-            .value(&shop.id, "")
-            .finish();
+        let key = {
+            let mut key = ::cache_lock::private::KeyBuilder::new("report");
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &day, ":");
+            ::cache_lock::private::KeyBuilder::text(&mut key, ":");
+            ::cache_lock::private::KeyBuilder::value(&mut key, &shop.id, "");
+            ::cache_lock::private::KeyBuilder::finish(&key)
+        };
         let options = &const {
-            ::cache_lock::LockOptions::new().timeout(::core::time::Duration::ZERO)
+            ::cache_lock::LockOptions::new().timeout(::cache_lock::private::millis(0))
         };
         guard = match ::cache_lock::private::acquire(
                 ::cache_lock::private::manager(),
@@ -17,14 +19,16 @@ async fn refresh(day: Date, shop: &Shop) -> Result<Option<Report>, Error> {
             )
             .await
         {
-            ::core::result::Result::Ok(guard) => guard,
-            ::core::result::Result::Err(error) if error.is_contended() => {
+            ::cache_lock::private::Ok(guard) => guard,
+            ::cache_lock::private::Err(
+                error,
+            ) if ::cache_lock::private::is_contended(&error) => {
                 return <Result<
                     Option<Report>,
                     Error,
                 > as ::cache_lock::private::SkipIfLocked>::skipped();
             }
-            ::core::result::Result::Err(error) => {
+            ::cache_lock::private::Err(error) => {
                 return <Result<
                     Option<Report>,
                     Error,
@@ -51,13 +55,13 @@ async fn refresh(day: Date, shop: &Shop) -> Result<Option<Report>, Error> {
                 Ok(Some(build(day, shop).await?))
             }
         };
-        let body = ::core::pin::pin!(body);
+        let body = ::cache_lock::private::pin!(body);
         ::cache_lock::private::hold(&guard, body).await
     };
     ::cache_lock::private::release(guard).await;
     match outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => {
+        ::cache_lock::private::Ok(value) => value,
+        ::cache_lock::private::Err(error) => {
             <Result<
                 Option<Report>,
                 Error,

@@ -1,4 +1,4 @@
-// The guard belongs to the expansion; a body that keeps it is an error at the user's name for it.
+// What runs in a task needs the token, and not the guard.
 
 use cache_lock::{LockError, cache_lock};
 
@@ -13,8 +13,16 @@ async fn spawned() -> Result<(), LockError> {
 #[cache_lock(prefix = "orders", bind = lock, when = ship)]
 async fn spawned_on_condition(ship: bool) -> Result<(), LockError> {
     tokio::spawn(async move {
-        println!("{:?}", lock.map(|lock| lock.token()));
+        let token = lock.map(|lock| lock.token());
+        println!("{token:?}");
     });
+    Ok(())
+}
+
+#[cache_lock(prefix = "orders", bind = lock)]
+async fn in_a_thread() -> Result<(), LockError> {
+    let thread = std::thread::spawn(move || lock.is_lost());
+    let _ = thread.join();
     Ok(())
 }
 

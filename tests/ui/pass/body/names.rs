@@ -36,7 +36,26 @@ async fn bound(key: u64) -> Result<bool, LockError> {
     Ok(lock)
 }
 
+#[cache_lock(prefix = "names", bind = _lock)]
+async fn bound_and_unused() -> Result<(), LockError> {
+    Ok(())
+}
+
+#[cache_lock(prefix = "names", bind = _1)]
+#[allow(clippy::just_underscores_and_digits)]
+async fn bound_to_a_number() -> Result<(), LockError> {
+    Ok(())
+}
+
+#[cache_lock(prefix = "names", bind = r#type)]
+async fn bound_to_a_keyword() -> Result<bool, LockError> {
+    Ok(r#type.is_lost())
+}
+
 async fn check() {
+    bound_and_unused().await.unwrap();
+    bound_to_a_number().await.unwrap();
+    assert!(!bound_to_a_keyword().await.unwrap());
     assert_eq!(arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12).await.unwrap(), 78);
     assert!(bound(1).await.unwrap());
     assert!(!bound(0).await.unwrap());

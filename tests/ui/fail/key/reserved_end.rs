@@ -1,0 +1,9 @@
+use cache_lock::{LockError, cache_lock};
+
+#[cache_lock(prefix = "orders", key = "{{{id}}}:fence")]
+async fn save(id: u64) -> Result<(), LockError> {
+    let _ = id;
+    Ok(())
+}
+
+fn main() {}
