@@ -141,6 +141,7 @@ impl LockError {
         Self::Backend { key: key.clone(), waited, source: source.into() }
     }
 
+    #[cfg(any(test, feature = "redis"))]
     pub(crate) fn connect(server: &str, source: BackendError) -> Self {
         Self::Connect { server: server.into(), source: source.into() }
     }
