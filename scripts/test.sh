@@ -86,7 +86,8 @@ minimum_rust() {
 # Each has to say itself what it needs: beside the others it has their features of dependencies too.
 examples_alone() {
     local example
-    for example in seckill single-flight hostel booking; do cargo check -p "$example"; done
+    for example in seckill single-flight hostel booking in-axum; do cargo check -p "$example"; done
+    cargo check -p seckill --features mongodb
 }
 
 quickstart() { env -u REDIS_URL cargo run --quiet --example quickstart; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a command with a private Redis and MongoDB beside it:
-#   scripts/with-services.sh cargo run --release -p seckill
+#   scripts/with-services.sh cargo run --release -p seckill --features mongodb
 # The command finds them in REDIS_URL and MONGODB_URI. One that the environment already names is
 # used as it is. Ends with the command's exit code and stops exactly what it started.
 set -euo pipefail

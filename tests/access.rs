@@ -1,6 +1,8 @@
 //! Ways to a server: users, passwords, sockets, databases, protocols; and what is said when one
 //! does not lead there.
 
+#[path = "common/chain.rs"]
+mod chain;
 #[path = "common/log.rs"]
 mod log;
 
@@ -8,6 +10,8 @@ use std::time::Duration;
 
 use cache_lock::{BackendErrorKind, LockError, LockKey, LockManager, LockOptions, Released};
 use test_support::{Data, Front, RedisServer, Verdict, wait_until};
+
+use self::chain::says_nothing_twice;
 
 const ONCE: LockOptions = LockOptions::new().timeout(Duration::ZERO);
 
@@ -33,6 +37,7 @@ async fn connect_error(url: &str) -> (String, BackendErrorKind) {
     let error = LockManager::connect(url).await.expect_err("it cannot connect");
     let LockError::Connect { server, source, .. } = &error else { panic!("{error:?}") };
     assert!(error.to_string().contains(&**server), "{error}");
+    says_nothing_twice(&error);
     (error.to_string(), source.kind())
 }
 
@@ -61,6 +66,7 @@ async fn a_user_who_may_not_do_all() {
         assert_eq!(source.kind(), BackendErrorKind::Denied, "{rule}: {error}");
         assert!(!error.is_retryable(), "{rule}: {error}");
         assert!(error.to_string().contains("does not allow it"), "{rule}: {error}");
+        says_nothing_twice(&error);
         wait_until("nothing is left", || server.cli(&["EXISTS", "room:42"]) == "0");
     }
 }
@@ -85,6 +91,30 @@ async fn wrong_passwords() {
     );
 }
 
+/// With the colon forgotten a password stands where a user does.
+#[tokio::test]
+async fn a_password_without_its_colon_is_not_shown() {
+    log::record();
+    let server = RedisServer::builder().password("hunter2").start();
+    let without_colon = |user: &str| format!("redis://{user}@127.0.0.1:{}/", server.port());
+    for url in [without_colon("hunter2"), without_colon("hunter2") + "?protocol=resp2"] {
+        let locks = LockManager::builder().lazy(&url).expect("the URL is one");
+        let error = locks.acquire(key(), &ONCE).await.expect_err("it is not let in");
+        let shown = format!("{error} {error:?} {locks:?}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(error.to_string().contains("`redis://:PASSWORD@host`"), "{error}");
+        assert!(error.to_string().contains("asks for a password"), "{error}");
+        let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(source.kind(), BackendErrorKind::Denied, "{error}");
+        says_nothing_twice(&error);
+    }
+    let (message, kind) = connect_error(&without_colon("hunter2")).await;
+    assert!(!message.contains("hunter2"), "{message}");
+    assert_eq!(kind, BackendErrorKind::Denied, "{message}");
+    assert!(log::records().iter().all(|record| !format!("{record:?}").contains("hunter2")));
+    LockManager::connect(&without_colon(":hunter2")).await.expect("with the colon it is let in");
+}
+
 #[tokio::test]
 async fn a_socket_in_the_file_system() {
     let server = RedisServer::builder().password("right").start();
@@ -106,8 +136,9 @@ async fn a_database_by_number() {
     assert_eq!(server.cli(&["EVAL", there, "1", "room:42"]), "1");
     assert_eq!(server.cli(&["EXISTS", "room:42"]), "0");
     guard.release().await.expect("it answers");
-    let (message, _) = connect_error(&format!("{}99", server.url())).await;
-    assert!(message.contains("99"), "{message}");
+    let (message, kind) = connect_error(&format!("{}99", server.url())).await;
+    assert!(message.contains("99") && message.contains("does not have the database"), "{message}");
+    assert_eq!(kind, BackendErrorKind::Configuration, "{message}");
 }
 
 #[tokio::test]
@@ -119,8 +150,9 @@ async fn a_database_by_number_takes_a_rule_more() {
     let url = |user| format!("{}3", server.url_of_user(user));
     let locks = LockManager::connect(&url("app")).await.expect("the user is let in");
     cycle(&locks).await.expect("the rules suffice");
-    let (message, _) = connect_error(&url("other")).await;
-    assert!(message.contains("'select'"), "{message}");
+    let (message, kind) = connect_error(&url("other")).await;
+    assert!(message.contains("'select'") && message.contains("`+select`"), "{message}");
+    assert_eq!(kind, BackendErrorKind::Denied, "{message}");
 }
 
 #[tokio::test]
@@ -146,6 +178,24 @@ async fn a_server_without_evalsha() {
     cycle(&locks).await.expect("scripts are sent in full");
     assert!(server.calls("eval") >= 5);
     assert_eq!(locks.try_acquire(key(), &ONCE).await.expect("it answers").map(drop), Some(()));
+}
+
+/// The server repeats what it does not know, and that is a script.
+#[tokio::test]
+async fn a_server_without_scripts_is_named_without_their_text() {
+    log::record();
+    let server = RedisServer::builder()
+        .config("rename-command", "EVALSHA \"\"")
+        .config("rename-command", "EVAL \"\"")
+        .start();
+    let locks = LockManager::connect(&server.url()).await.expect("the server runs");
+    let error = locks.acquire(key(), &ONCE).await.expect_err("it runs no scripts");
+    let shown = format!("{error} {error:?}");
+    assert!(shown.contains("unknown command 'EVAL'"), "{shown}");
+    says_nothing_twice(&error);
+    let is_lua = |text: &str| text.contains("args beginning with") || text.contains("redis.call");
+    assert!(!is_lua(&shown), "{shown}");
+    assert!(!log::records().iter().any(|record| is_lua(&format!("{record:?}"))));
 }
 
 #[tokio::test]

@@ -1,10 +1,15 @@
 //! TLS, with certificates of one's own.
 #![cfg(feature = "tls")]
 
+#[path = "common/chain.rs"]
+mod chain;
+
 use std::{fs, path::Path, process::Command, time::Duration};
 
 use cache_lock::{BackendErrorKind, LockError, LockManager, LockOptions, TlsConfig};
 use test_support::RedisServer;
+
+use self::chain::says_nothing_twice;
 
 const ONCE: LockOptions = LockOptions::new().timeout(Duration::ZERO);
 
@@ -52,6 +57,7 @@ async fn a_root_certificate_of_somebody_else() {
         let error = connect(&server, tls).await.expect_err("nobody vouches for the server");
         let LockError::Connect { source, .. } = &error else { panic!("{error:?}") };
         assert_eq!(source.kind(), BackendErrorKind::Configuration, "{error}");
+        says_nothing_twice(&error);
         assert!(error.to_string().contains("certificate"), "{error}");
         assert!(!error.is_retryable(), "{error}");
     }
@@ -70,6 +76,7 @@ async fn a_client_certificate() {
     let error = connect(&server, trusting(&server)).await.expect_err("it shows no certificate");
     let LockError::Connect { source, .. } = &error else { panic!("{error:?}") };
     assert_eq!(source.kind(), BackendErrorKind::Configuration, "{error}");
+    says_nothing_twice(&error);
     assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
 }
 
@@ -83,5 +90,6 @@ async fn settings_that_are_no_certificates() {
         let error = connect(&server, tls).await.expect_err("they are none");
         let LockError::Connect { source, .. } = &error else { panic!("{error:?}") };
         assert_eq!(source.kind(), BackendErrorKind::Configuration, "{error}");
+        says_nothing_twice(&error);
     }
 }

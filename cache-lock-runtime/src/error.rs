@@ -1,7 +1,13 @@
 //! What can go wrong.
 
+mod backend;
+mod shown;
+
 use std::{fmt, sync::Arc, time::Duration};
 
+pub use self::backend::{BackendError, BackendErrorKind};
+#[cfg(all(test, feature = "redis"))]
+pub(crate) use self::shown::tests::says_nothing_twice;
 use crate::{key::LockKey, key::MAX_LEN};
 
 /// Why a lock was not acquired, or did not last.
@@ -9,6 +15,10 @@ use crate::{key::LockKey, key::MAX_LEN};
 /// Three failures call for three reactions, and are told apart: *contention* (somebody else holds
 /// the lock: try later, or answer "busy"), *backend* (the server could not be asked: nothing is
 /// known), and *loss* (the lock was held, and ended before the body did).
+///
+/// The sentence that an error shows says all that is known, the cause included. So
+/// [`source`](std::error::Error::source) returns only what the sentence does not say, and a report of
+/// the whole chain repeats nothing.
 ///
 /// An error is small (at most 64 bytes) and cheap to clone, so that it can be stored, sent and
 /// turned into an error type of your own:
@@ -28,14 +38,13 @@ use crate::{key::LockKey, key::MAX_LEN};
 ///     }
 /// }
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum LockError {
     /// Somebody else held the lock until the deadline. The body did not start.
-    #[error(
-        "lock `{key}` is held by somebody else; gave up after {}{}",
-        Rounded(*.waited), if *.no_expiry { NO_EXPIRY } else { "" }
-    )]
+    ///
+    /// The error does not know the holder. In Redis the record does: `GET <key>` shows its host and
+    /// process, if the holder is a cache-lock.
     #[non_exhaustive]
     Contended {
         /// The lock.
@@ -48,7 +57,6 @@ pub enum LockError {
 
     /// The server could not be asked, or did not answer in time. Where an acquisition fails with
     /// it, the body did not start; extending and releasing by hand fail with it too.
-    #[error("lock `{key}`: {source} (tried for {})", Rounded(*.waited))]
     #[non_exhaustive]
     Backend {
         /// The lock.
@@ -63,7 +71,6 @@ pub enum LockError {
     ///
     /// The body may have taken effect in part or, through a request that it had already sent, in
     /// full. Repeat it only if it is idempotent, or if its writes are fenced.
-    #[error("lock `{key}` was lost: {reason}")]
     #[non_exhaustive]
     Lost {
         /// The lock.
@@ -74,9 +81,6 @@ pub enum LockError {
 
     /// The enclosing body, in this same task, holds this lock already, and would have to wait for
     /// itself.
-    #[error(
-        "lock `{key}` is already held by an enclosing body of this task, which would wait for itself; call the inner code without its lock"
-    )]
     #[non_exhaustive]
     Nested {
         /// The lock.
@@ -84,7 +88,6 @@ pub enum LockError {
     },
 
     /// An option is out of range.
-    #[error("`{option}` is {value:?}; {limit}")]
     #[non_exhaustive]
     InvalidOption {
         /// The option's name.
@@ -96,7 +99,6 @@ pub enum LockError {
     },
 
     /// The key cannot be used.
-    #[error("lock key `{key}` {problem}")]
     #[non_exhaustive]
     InvalidKey {
         /// The key.
@@ -106,23 +108,16 @@ pub enum LockError {
     },
 
     /// There is no manager to ask: none is installed, and the code does not run in a scope of one.
-    #[error(
-        "no lock manager: call `LockManager::connect(url).await?.install()?` when the program starts, or pass one with `with = ..` or `LockManager::scope`"
-    )]
+    /// A spawned task is not in the scope of the task that spawned it.
     NoManager,
 
     /// A manager is installed already, and stays.
-    #[error(
-        "a lock manager is already installed in this process; use `LockManager::scope` or `with = ..` for another one"
-    )]
     AlreadyInstalled,
 
     /// The manager was shut down.
-    #[error("the lock manager was shut down")]
     ShutDown,
 
     /// The server could not be reached when the manager was made.
-    #[error("cannot connect to {server}: {source}")]
     #[non_exhaustive]
     Connect {
         /// The server's address, without a password.
@@ -130,24 +125,29 @@ pub enum LockError {
         /// What went wrong.
         source: Arc<BackendError>,
     },
-}
 
-const NO_EXPIRY: &str = "; its record has no expiry, so it will not go away by itself: \
-                         delete it if nothing holds it";
-
-/// A time as people write it: nobody waits for nanoseconds.
-struct Rounded(Duration);
-
-impl fmt::Display for Rounded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let milliseconds = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
-        fmt::Debug::fmt(&Duration::from_millis(milliseconds), f)
-    }
+    /// The server did not answer a [`ping`](crate::LockManager::ping).
+    #[non_exhaustive]
+    Ping {
+        /// The server's address, without a password.
+        server: Box<str>,
+        /// What went wrong.
+        source: Arc<BackendError>,
+    },
 }
 
 impl LockError {
     pub(crate) fn backend(key: &LockKey, waited: Duration, source: BackendError) -> Self {
         Self::Backend { key: key.clone(), waited, source: source.into() }
+    }
+
+    #[cfg(any(test, feature = "redis"))]
+    pub(crate) fn connect(server: &str, source: BackendError) -> Self {
+        Self::Connect { server: server.into(), source: source.into() }
+    }
+
+    pub(crate) fn ping(server: &str, source: BackendError) -> Self {
+        Self::Ping { server: server.into(), source: source.into() }
     }
 
     /// Somebody else holds the lock.
@@ -168,7 +168,9 @@ impl LockError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Contended { .. } => true,
-            Self::Backend { source, .. } | Self::Connect { source, .. } => source.is_transient(),
+            Self::Backend { source, .. }
+            | Self::Connect { source, .. }
+            | Self::Ping { source, .. } => source.is_transient(),
             _ => false,
         }
     }
@@ -247,113 +249,6 @@ impl fmt::Display for KeyProblem {
             ),
         }
     }
-}
-
-/// A failure of the server that keeps the locks, or of the way to it.
-///
-/// It never holds a password.
-#[derive(Clone, Debug)]
-pub struct BackendError {
-    kind: BackendErrorKind,
-    message: String,
-    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
-}
-
-impl BackendError {
-    pub(crate) fn new(kind: BackendErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
-    }
-
-    /// The time of a request was over before the connection had room for it.
-    pub(crate) fn overloaded() -> Self {
-        let message = "too many requests wait for the server, and this one was not sent in time";
-        Self::new(BackendErrorKind::Overloaded, message)
-    }
-
-    #[cfg(feature = "redis")]
-    pub(crate) fn with_source(
-        mut self,
-        source: impl std::error::Error + Send + Sync + 'static,
-    ) -> Self {
-        self.source = Some(Arc::new(source));
-        self
-    }
-
-    /// What kind of failure it is.
-    #[must_use]
-    pub const fn kind(&self) -> BackendErrorKind {
-        self.kind
-    }
-
-    /// The failure may pass without anybody changing the configuration.
-    #[must_use]
-    pub const fn is_transient(&self) -> bool {
-        use BackendErrorKind::{
-            Loading, OutOfMemory, Overloaded, ReadOnly, Stalled, Timeout, Unavailable, Unreachable,
-        };
-        matches!(
-            self.kind,
-            Unreachable
-                | Timeout
-                | Overloaded
-                | Stalled
-                | Loading
-                | ReadOnly
-                | OutOfMemory
-                | Unavailable
-        )
-    }
-}
-
-impl fmt::Display for BackendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for BackendError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
-    }
-}
-
-/// The kinds of [`BackendError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BackendErrorKind {
-    /// No connection could be made, or it broke.
-    Unreachable,
-    /// The server did not answer in time.
-    Timeout,
-    /// The program asks for more than the server carries out. The deadline passed before the
-    /// connection had room for the request, so nothing was sent.
-    Overloaded,
-    /// The server has granted the lock in time, and the caller was not polled: its runtime is
-    /// blocked or overloaded, or its future was kept aside.
-    Stalled,
-    /// The server is loading its data.
-    Loading,
-    /// The server is a replica, or has become one in a failover.
-    ReadOnly,
-    /// The server is there, and cannot take writes for now: it misses its replicas, or is busy with
-    /// a script that runs for too long, or could not save its data, or takes no more connections, or
-    /// its cluster is down. Also if an answer leaves open whether the request was carried out, as that
-    /// of a proxy whose server is slow: then the request is taken back.
-    Unavailable,
-    /// The server has reached its `maxmemory` and may not evict.
-    OutOfMemory,
-    /// The user or password is wrong, or the user may not run a command or touch the key, or the server
-    /// does not let scripts run a command that locks need.
-    Denied,
-    /// The record under the lock's key is not a lock.
-    ForeignRecord,
-    /// The URL or the TLS settings cannot be used.
-    Configuration,
-    /// The process was forked after the manager had started, and the manager's thread is the parent's.
-    /// Make a manager in the child, or build a `lazy` one before the fork and leave it untouched.
-    Forked,
-    /// The server said something else.
-    Server,
 }
 
 #[cfg(test)]

@@ -180,7 +180,7 @@ impl LockManager {
 
     /// Runs a future with this manager in place of the installed one, for the attribute on
     /// functions that it calls. It does not cross `spawn`: a spawned task needs a scope of its own,
-    /// `spawn(locks.scope(future))`.
+    /// `spawn(locks.scope(future))`. A server spawns its requests, so a scope around it reaches none.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -281,7 +281,7 @@ impl LockManager {
     /// that is full.
     ///
     /// # Errors
-    /// [`LockError::Connect`] if the server does not answer, and [`LockError::ShutDown`].
+    /// [`LockError::Ping`] if the server does not answer, and [`LockError::ShutDown`].
     ///
     /// # Cancel safety
     /// Nothing is left behind.
@@ -290,7 +290,7 @@ impl LockManager {
         if self.inner.is_closed() {
             return Err(LockError::ShutDown);
         }
-        let error = |source| connect_error(store.server(), source);
+        let error = |source| LockError::ping(store.server(), source);
         self.inner.start().map_err(error)?;
         let give_up = Moment::now().after(*attempt_timeout);
         // The extension of no lease at all: a script that every user of locks may run.
@@ -513,7 +513,7 @@ impl LockManagerBuilder {
     #[cfg(feature = "redis")]
     pub async fn connect(self, url: &str) -> Result<LockManager, LockError> {
         let (manager, store) = self.redis(url)?;
-        let error = |error| connect_error(store.server(), error);
+        let error = |error| LockError::connect(store.server(), error);
         manager.inner.start().map_err(error)?;
         store.check(Moment::now().after(CONNECT_TIMEOUT)).await.map_err(error)?;
         Ok(manager)
@@ -544,7 +544,7 @@ impl LockManagerBuilder {
             Arc::clone(&owners),
             self.attempt_timeout,
         )
-        .map_err(|error| connect_error("Redis", error))?;
+        .map_err(|error| LockError::connect("Redis", error))?;
         Ok((self.build(store.clone().into(), driver, owners, Some(inbox)), store))
     }
 
@@ -593,8 +593,4 @@ impl LockManagerBuilder {
         };
         LockManager { inner: Arc::new(inner) }
     }
-}
-
-fn connect_error(server: &str, source: BackendError) -> LockError {
-    LockError::Connect { server: server.into(), source: source.into() }
 }

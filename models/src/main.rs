@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::Parser;
+use clap::{Parser, builder::RangedU64ValueParser};
 use lock_model::{Action, Broken, Config, Kinds, LockModel, State};
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Path};
 
@@ -17,10 +17,10 @@ struct Arguments {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=4))]
     managers: u8,
     /// Local waiters of each manager.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(..=8))]
     waiters: u8,
     /// How many faults happen at most.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=8))]
     faults: u8,
     /// Which faults [default: all].
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -29,13 +29,13 @@ struct Arguments {
     #[arg(long)]
     mixed: bool,
     /// How many waiters give up at most.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=8))]
     cancels: u8,
     /// How many renewals there are at most.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=8))]
     renewals: u8,
     /// How often at most a manager leaves the lock free for a moment.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=8))]
     pauses: u8,
     /// The most numbers reserved at a time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
@@ -50,13 +50,13 @@ struct Arguments {
     #[arg(long, value_enum)]
     broken: Option<Broken>,
     /// Stop after so many states were generated.
-    #[arg(long)]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000_000))]
     states: Option<usize>,
     /// Stop after so many seconds.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=7 * 86_400))]
     seconds: Option<u64>,
     /// How many threads look.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
     threads: usize,
 }
 
@@ -186,4 +186,17 @@ fn trace(out: &mut impl Write, path: Path<State, Action>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use test_support::unbounded_numbers;
+
+    use super::Arguments;
+
+    #[test]
+    fn each_number_has_its_bounds() {
+        assert_eq!(unbounded_numbers(&Arguments::command()), Vec::<String>::new());
+    }
 }

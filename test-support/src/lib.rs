@@ -4,6 +4,8 @@
 //! is dropped, by a panicking test too, and by a watcher process when the test process itself is
 //! killed. A failure to set something up is a panic, as it is the test's failure.
 
+#[cfg(feature = "clap")]
+mod command_line;
 mod front;
 mod mongo;
 mod port;
@@ -14,6 +16,8 @@ mod resp;
 mod temp_dir;
 mod wait;
 
+#[cfg(feature = "clap")]
+pub use crate::command_line::unbounded_numbers;
 pub use crate::front::{Front, Verdict};
 pub use crate::mongo::MongoServer;
 pub use crate::proxy::{Direction, Fault, Proxy};

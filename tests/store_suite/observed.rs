@@ -57,7 +57,7 @@ async fn a_server_that_has_gone_does_not_answer() {
     locks.ping().await.expect("it answers");
     drop(server);
     let error = locks.ping().await.expect_err("it does not");
-    assert!(matches!(error, LockError::Connect { .. }), "{error}");
+    assert!(matches!(error, LockError::Ping { .. }), "{error}");
 }
 
 #[tokio::test]

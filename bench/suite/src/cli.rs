@@ -25,7 +25,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TEXT")]
     pub(crate) implementation: Vec<String>,
     /// Rounds, in each of which every implementation runs once [default: 7, with --quick 2]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
     /// Writes the results as an array of JSON objects, one for each row of the tables
     #[arg(long, value_name = "FILE")]
@@ -108,8 +108,14 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, ValueEnum};
+    use test_support::unbounded_numbers;
 
     use super::{Options, Workload};
+
+    #[test]
+    fn each_number_has_its_bounds() {
+        assert_eq!(unbounded_numbers(&Options::command()), Vec::<String>::new());
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

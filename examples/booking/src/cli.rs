@@ -43,7 +43,7 @@ pub struct Options {
     pub database: String,
 
     /// So many slots of a day one user may have.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub per_day: u64,
 
     /// How long a login lasts, in minutes.
@@ -56,7 +56,7 @@ pub struct Options {
 
     /// So many connections at once; further ones wait to be accepted. Never more than there are file
     /// descriptors for.
-    #[arg(long, default_value_t = 16_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 16_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: u32,
 
     /// How many seconds a client has to send the head of a request; so long an idle connection is
@@ -150,5 +150,18 @@ impl Options {
             head: Duration::from_secs(self.head_seconds),
             drain: Duration::from_secs(self.drain_seconds),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use test_support::unbounded_numbers;
+
+    use super::Options;
+
+    #[test]
+    fn each_number_has_its_bounds() {
+        assert_eq!(unbounded_numbers(&Options::command()), Vec::<String>::new());
     }
 }

@@ -28,11 +28,11 @@ pub struct Options {
     pub command: Option<Command>,
 
     /// Students, all at the door at once.
-    #[arg(long, default_value_t = 500, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 500, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub students: u32,
 
     /// Rooms. Each has a price of its own.
-    #[arg(long, default_value_t = 20, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 20, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rooms: u32,
 
     /// Beds in each room.
@@ -49,7 +49,7 @@ pub struct Options {
     pub payment_time: Duration,
 
     /// Makes the same students want the same, and the same go wrong. Who comes first still differs.
-    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=u64::from(u32::MAX)))]
     pub seed: u64,
 
     /// Spreads the students over this many processes; more than one needs Redis and MongoDB.
@@ -61,7 +61,7 @@ pub struct Options {
     pub kill_every: Option<Duration>,
 
     /// Runs in a row, each with a hostel and a seed of its own. Ends with the first that is not sound.
-    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
 
     /// Prints one JSON object for each run instead of the report.
@@ -198,7 +198,15 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+    use test_support::unbounded_numbers;
+
     use super::*;
+
+    #[test]
+    fn each_number_has_its_bounds() {
+        assert_eq!(unbounded_numbers(&Options::command()), Vec::<String>::new());
+    }
 
     #[test]
     fn durations_have_a_unit() {

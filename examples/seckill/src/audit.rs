@@ -1,6 +1,6 @@
 //! What was really sold: counted in the collections, not by the buyers' word.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::buyers::{Answer, Crowd, Outcome};
 use crate::inventory::{Inventory, InventoryError};
@@ -32,15 +32,17 @@ impl Audit {
         answers: &[Answer],
     ) -> Result<Self, InventoryError> {
         let mut sum = Self::default();
+        let mut promised: HashMap<&str, Vec<u32>> = HashMap::new();
+        for answer in answers.iter().filter(|answer| answer.outcome == Outcome::Bought) {
+            promised.entry(crowd.item_for(answer.buyer)).or_default().push(answer.buyer);
+        }
         for item in &crowd.items {
             let left = inventory.item(item).await?.stock;
             let orders: HashSet<String> =
                 inventory.orders_of(item).await?.into_iter().map(|order| order.id).collect();
-            let broken_promises = answers
-                .iter()
-                .filter(|answer| answer.outcome == Outcome::Bought)
-                .filter(|answer| crowd.item_for(answer.buyer) == item)
-                .filter(|answer| !orders.contains(&Order::new(item, answer.buyer, None).id))
+            let promised = promised.get(&**item).into_iter().flatten();
+            let broken_promises = promised
+                .filter(|&&buyer| !orders.contains(&Order::new(item, buyer, None).id))
                 .count();
             sum.add(Self::of_item(stock.into(), left, count(orders.len()), count(broken_promises)));
         }

@@ -30,15 +30,15 @@ pub struct Options {
     pub mode: Selection,
 
     /// Pieces of each item.
-    #[arg(long, default_value_t = 300, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..))]
+    #[arg(long, default_value_t = 300, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=1_000_000_000))]
     pub stock: u32,
 
     /// Buyers, all released at once; each wants one piece.
-    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub buyers: u32,
 
     /// Items, among which the buyers are spread evenly.
-    #[arg(long, default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub items: u32,
 
     /// Time between reading the stock and writing it.
@@ -69,7 +69,7 @@ pub struct Options {
     #[arg(long, value_name = "URL", env = "REDIS_URL", hide_env_values = true)]
     pub redis: Option<ServerUrl>,
 
-    /// MongoDB server for items and orders.
+    /// MongoDB server for items and orders; needs the cargo feature `mongodb`.
     #[arg(long, value_name = "URL", env = "MONGODB_URI", hide_env_values = true)]
     pub mongodb: Option<ServerUrl>,
 
@@ -221,7 +221,15 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+    use test_support::unbounded_numbers;
+
     use super::*;
+
+    #[test]
+    fn each_number_has_its_bounds() {
+        assert_eq!(unbounded_numbers(&Options::command()), Vec::<String>::new());
+    }
 
     #[test]
     fn durations_have_a_unit() {

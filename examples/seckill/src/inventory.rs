@@ -8,9 +8,11 @@ use std::future::Future;
 use crate::model::{Item, Order};
 
 mod local;
+#[cfg(feature = "mongodb")]
 mod mongo;
 
 pub use local::LocalInventory;
+#[cfg(feature = "mongodb")]
 pub use mongo::MongoInventory;
 
 /// Why an operation on the inventory failed.
@@ -18,6 +20,7 @@ pub use mongo::MongoInventory;
 #[non_exhaustive]
 pub enum InventoryError {
     /// The database did not do what it was asked, or it is not known whether it did.
+    #[cfg(feature = "mongodb")]
     #[error("MongoDB: {0}")]
     Database(#[from] mongodb::error::Error),
     /// There is no document with this `_id`.
@@ -30,6 +33,7 @@ impl InventoryError {
     /// in any order.
     pub(crate) fn reason(&self) -> String {
         match self {
+            #[cfg(feature = "mongodb")]
             Self::Database(error) => format!("MongoDB: {}", example_support::reason(error)),
             Self::UnknownItem(_) => "the item is not there".to_owned(),
         }

@@ -15,7 +15,27 @@ pub mod processes;
 pub mod report;
 pub mod run;
 pub mod shop;
+#[cfg(not(feature = "mongodb"))]
+mod without_mongodb;
 pub mod worker;
+
+/// MongoDB, or what stands in for it.
+mod server {
+    /// How to have a database in place of what is in memory.
+    pub(crate) const FOR_ONE: &str = if cfg!(feature = "mongodb") {
+        "--mongodb URL for a database"
+    } else {
+        "for a database build with --features mongodb, and give --mongodb URL"
+    };
+
+    #[cfg(not(feature = "mongodb"))]
+    pub(crate) use crate::without_mongodb::{Mongo, MongoInventory, mongodb_at};
+    #[cfg(feature = "mongodb")]
+    pub(crate) use {
+        crate::inventory::MongoInventory,
+        example_support::{Mongo, mongodb_at},
+    };
+}
 
 use cache_lock::LockError;
 use example_support::{Signal, Unusable};

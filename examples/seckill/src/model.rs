@@ -45,6 +45,13 @@ impl Order {
     /// The order of `buyer` for a piece of `item`.
     #[must_use]
     pub fn new(item: &str, buyer: u32, token: Option<i64>) -> Self {
-        Self { id: format!("{item}-buyer-{buyer}"), item: item.to_owned(), buyer, token }
+        let id = format!("{}{buyer}", Self::id_prefix(item));
+        Self { id, item: item.to_owned(), buyer, token }
+    }
+
+    /// What the `_id` of each order for `item` begins with, and that of no other.
+    #[must_use]
+    pub fn id_prefix(item: &str) -> String {
+        format!("{item}-buyer-")
     }
 }

@@ -1,23 +1,24 @@
 //! A run: every mode in turn, each with items of its own.
 
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cache_lock::LockManager;
-use example_support::{Mongo, RedisStats, SENT_FOR_LOCKS, asked_to_end, locks_on, mongodb_at};
+use example_support::{RedisStats, SENT_FOR_LOCKS, asked_to_end, locks_on};
 use indicatif::{ProgressBar, ProgressStyle};
-use mongodb::bson::oid::ObjectId;
 use tokio::sync::mpsc;
 
 use crate::Error;
 use crate::audit::Audit;
 use crate::buyers::{self, Answer, Crowd};
 use crate::cli::{Mode, Options};
-use crate::inventory::{Inventory, LocalInventory, MongoInventory};
+use crate::inventory::{Inventory, LocalInventory};
 use crate::model::Item;
 use crate::processes::{LockCounts, Process};
 use crate::report::{ModeReport, Report, Sale};
+use crate::server::{FOR_ONE, Mongo, MongoInventory, mongodb_at};
 use crate::shop::{self, Shop};
 use crate::worker::{Job, Worker};
 
@@ -65,7 +66,7 @@ impl Run {
             None => None,
         };
         locks.install()?;
-        let id = ObjectId::new().to_hex();
+        let id = unique();
         Ok(Self { options, id, locks, redis, redis_version, mongodb })
     }
 
@@ -84,7 +85,7 @@ impl Run {
             (Some(url), Some(mongodb)) => {
                 format!("MongoDB {} at {url}, database {}", mongodb.version(), self.database())
             }
-            _ => "in the memory of this process; --mongodb URL for a database".to_owned(),
+            _ => format!("in the memory of this process; {FOR_ONE}"),
         };
         let where_from = match processes {
             1 => "this process".to_owned(),
@@ -278,6 +279,13 @@ fn share(buyers: &Range<u32>, index: u32, count: u32) -> Range<u32> {
         buyers.start + u32::try_from(number).unwrap_or(u32::MAX)
     };
     bound(index)..bound(index + 1)
+}
+
+/// The name of a run on servers that it shares with others: the time, and random digits.
+fn unique() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{:08x}{random:016x}", now.as_secs())
 }
 
 /// Draws to standard error, and nothing if that is not a terminal.

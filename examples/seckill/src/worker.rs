@@ -7,7 +7,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use example_support::{ServerUrl, locks_on, mongodb_at};
+use example_support::{ServerUrl, locks_on};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 use crate::Error;
 use crate::buyers::{self, Answer, Crowd};
 use crate::cli::Step;
-use crate::inventory::MongoInventory;
 use crate::processes::LockCounts;
+use crate::server::{MongoInventory, mongodb_at};
 use crate::shop::Shop;
 
 /// What a worker is to do.

@@ -7,6 +7,9 @@ use example_support::ServerUrl;
 
 use crate::Error;
 
+/// Tasks of all processes. Each takes some 4 KiB where it runs in memory.
+const MOST_TASKS: u32 = 100_000;
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0    every task was served, with one pool per process and one migration for the fleet
@@ -81,6 +84,14 @@ impl Options {
                 "a fleet of processes shares both its locks and its database: also give {missing}"
             )));
         }
+        let tasks = self.processes.saturating_mul(self.tasks);
+        if tasks > MOST_TASKS {
+            return Err(Error::Usage(format!(
+                "--processes {} with --tasks {} each make {tasks} tasks, and {MOST_TASKS} is the most: \
+                 lower one of the two",
+                self.processes, self.tasks
+            )));
+        }
         if self.kill && self.redis.is_none() {
             return Err(Error::Usage(
                 "--kill needs real processes: also give --redis and --mongodb".to_owned(),
@@ -101,5 +112,18 @@ impl Options {
     #[must_use]
     pub fn step_time(&self) -> Duration {
         Duration::from_millis(self.step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use test_support::unbounded_numbers;
+
+    use super::Options;
+
+    #[test]
+    fn each_number_has_its_bounds() {
+        assert_eq!(unbounded_numbers(&Options::command()), Vec::<String>::new());
     }
 }

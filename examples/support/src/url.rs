@@ -40,7 +40,8 @@ impl fmt::Debug for ServerUrl {
     }
 }
 
-/// `url` without its password, and without its query, which can hold secrets too.
+/// `url` without its password, and without its query, which can hold secrets too. A user without a
+/// password is left out: it is likely a password whose colon was forgotten.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -48,7 +49,7 @@ fn without_password(url: &str) -> String {
     };
     // A password that is not percent-encoded may hold any separator, so the last `@` counts.
     let (user, place) = match rest.rsplit_once('@') {
-        Some((credentials, place)) => (credentials.split(':').next(), place),
+        Some((credentials, place)) => (credentials.split_once(':').map(|(user, _)| user), place),
         None => (None, rest),
     };
     let place = place.split(['?', '#']).next().unwrap_or_default();
@@ -74,6 +75,9 @@ mod tests {
         for (url, shown) in [
             ("redis://127.0.0.1:6379/2", "redis://127.0.0.1:6379/2"),
             ("redis://:secret@host", "redis://host"),
+            ("redis://secret@host", "redis://host"),
+            ("secret@host", "host"),
+            ("mongodb://secret@a:1,b:2/db", "mongodb://a:1,b:2/db"),
             ("redis://ann:secret@host/1", "redis://ann@host/1"),
             ("rediss://ann:se/cr:et@2@host", "rediss://ann@host"),
             ("redis://ann:sec?ret#@host", "redis://ann@host"),

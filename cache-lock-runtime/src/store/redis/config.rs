@@ -72,7 +72,9 @@ fn server(info: &ConnectionInfo) -> String {
         ConnectionAddr::TcpTls { .. } => "rediss",
         _ => "redis",
     };
-    let user = settings.username().map(|user| format!("{user}@")).unwrap_or_default();
+    // A user without a password is not sent, and is likely a password whose colon was forgotten.
+    let user = settings.username().filter(|_| settings.password().is_some());
+    let user = user.map(|user| format!("{user}@")).unwrap_or_default();
     let address = info.addr();
     match settings.db() {
         0 => format!("{scheme}://{user}{address}"),
@@ -80,15 +82,22 @@ fn server(info: &ConnectionInfo) -> String {
     }
 }
 
-/// A password in which a character stands that ends the part of a URL that it stands in. The rest
-/// would be taken for something else, and shown.
+/// A user or password in which a character stands that ends its part of a URL. The rest would be taken
+/// for something else, and shown.
 fn unescaped(url: &str) -> Option<&'static str> {
     if url.contains('#') {
         return Some("a `#` in a user or password is written `%23`");
     }
-    let (address, query) = url.split_once('?')?;
-    let on_a_host = address.starts_with("redis://") || address.starts_with("rediss://");
-    (on_a_host && query.contains('@')).then_some("a `?` in a user or password is written `%3F`")
+    let (scheme, rest) = url.split_once("://")?;
+    if scheme.ends_with("unix") {
+        return None; // Its password is in the query, where these characters may stand.
+    }
+    let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+    if query.contains('@') {
+        return Some("a `?` in a user or password is written `%3F`");
+    }
+    let (_, path) = address.split_once('/')?;
+    path.contains('@').then_some("a `/` in a user or password is written `%2F`")
 }
 
 /// Nothing of a URL that may hold a password is shown but its scheme: who knows where it stands.
@@ -145,6 +154,9 @@ mod tests {
             ("redis://127.0.0.1/", "redis://127.0.0.1:6379"),
             ("redis://:hunter2@example.org:7000/3", "redis://example.org:7000/3"),
             ("redis://ann:hunter2@example.org", "redis://ann@example.org:6379"),
+            ("redis://hunter2@example.org", "redis://example.org:6379"),
+            ("redis://hunter2:@example.org/3", "redis://example.org:6379/3"),
+            ("unix:///run/redis.sock?user=hunter2", "unix:///run/redis.sock"),
             ("unix:///run/redis.sock?pass=hunter2&db=2", "unix:///run/redis.sock/2"),
         ] {
             assert_eq!(parse(url).map(|parsed| parsed.server).ok().as_deref(), Some(server));
@@ -161,11 +173,37 @@ mod tests {
             "redis://ann:1234?hunter2@example.org",
             "redis://:hunt?er2@example.org",
             "redis://:hunt/er2@example.org",
+            "redis://ann:1234/hunter2@example.org",
+            "valkey://ann:1234/hunter2@example.org",
             "redis://:p@hunt/w#rd@example.org",
         ] {
             let error = parse(url).err().map(|error| format!("{error} {error:?}"));
             let error = error.unwrap_or_else(|| panic!("{url} is refused"));
             assert!(!error.contains("hunt") && error.contains("expected `redis://"), "{error}");
+        }
+    }
+    /// A character is taken as it stands, or the error says how it is written.
+    #[test]
+    fn each_character_of_a_password_is_read_or_explained() {
+        for character in (' '..='~').filter(|character| !character.is_ascii_alphanumeric()) {
+            let password = format!("hun{character}ter2");
+            for url in [
+                format!("redis://:{password}@example.org/1"),
+                format!("redis://ann:{password}@example.org/1"),
+            ] {
+                match parse(&url) {
+                    Ok(parsed) => {
+                        let settings = parsed.client.get_connection_info().redis_settings();
+                        assert_eq!(settings.password(), Some(&*password), "{url}");
+                        assert!(!parsed.server.contains("ter2"), "{}", parsed.server);
+                    }
+                    Err(error) => {
+                        let written = format!("is written `%{:02X}`", u32::from(character));
+                        assert!(error.to_string().contains(&written), "{url}: {error}");
+                        assert!(!error.to_string().contains("ter2"), "{error}");
+                    }
+                }
+            }
         }
     }
 }

@@ -134,6 +134,9 @@ fn said(error: &RedisError) -> (String, String) {
     }
 }
 
+/// Begins the part of an error that repeats what was sent: of a script, pages of Lua.
+const ARGUMENTS: &str = ", with args beginning with";
+
 const PLACE: &str = "@user_script:";
 
 /// What follows the last place in a script.
@@ -148,18 +151,29 @@ fn is_code(word: &str) -> bool {
     word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
-/// The error of ours for one of the driver's.
+/// The error of ours for one of the driver's. The driver's goes with it where it has other words.
 pub(super) fn describe(error: RedisError) -> BackendError {
+    let (_, detail) = said(&error);
+    let described = explain(&error);
+    let is_quoted = !detail.is_empty() && described.to_string().contains(&detail);
+    if is_quoted || detail.contains(ARGUMENTS) {
+        return described;
+    }
+    described.with_source(error)
+}
+
+fn explain(error: &RedisError) -> BackendError {
     use BackendErrorKind::{
         Configuration, Denied, ForeignRecord, Loading, OutOfMemory, ReadOnly, Server, Unavailable,
         Unreachable,
     };
     #[cfg(feature = "tls")]
-    if let Some(refusal) = super::tls::refusal(&error) {
+    if let Some(refusal) = super::tls::refusal(error) {
         let message = format!("no TLS connection to the server can be made: {refusal}");
-        return BackendError::new(Configuration, message).with_source(error);
+        return BackendError::new(Configuration, message);
     }
-    let (code, detail) = said(&error);
+    let (code, detail) = said(error);
+    let detail = detail.split(ARGUMENTS).next().unwrap_or_default();
     let said = |what: &str| {
         if detail.is_empty() { what.to_owned() } else { format!("{what} ({detail})") }
     };
@@ -179,13 +193,15 @@ pub(super) fn describe(error: RedisError) -> BackendError {
              something else uses the same name"
                 .to_owned(),
         ),
-        (ErrorKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOPERM") => {
-            (Denied, said("the server does not allow it"))
+        (ErrorKind::AuthenticationFailed, _) => {
+            (Denied, "the server does not allow it (the user or the password is wrong)".to_owned())
         }
-        (_, "NOAUTH") => (Denied, "the server asks for a password".to_owned()),
+        (_, "WRONGPASS" | "NOPERM") => (Denied, said("the server does not allow it")),
+        (_, "NOAUTH") => (Denied, NO_PASSWORD.to_owned()),
+        _ if is_of_select(error) => select(detail),
         // Our scripts put the code before what the server says of TIME.
         (_, "NOTIME") => {
-            let why = detail.strip_prefix("ERR ").unwrap_or(&detail);
+            let why = detail.strip_prefix("ERR ").unwrap_or(detail);
             (Denied, format!("the server does not allow it: {} ({})", NO_TIME, strip_places(why)))
         }
         _ if ["This Redis command is not allowed", "Unknown Redis command called"]
@@ -211,14 +227,41 @@ pub(super) fn describe(error: RedisError) -> BackendError {
         (ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported, _) => {
             (Configuration, error.to_string())
         }
+        _ if is_unknown_command(error) => {
+            (Server, said("the server does not know a command that locks need"))
+        }
         _ => (Server, error.to_string()),
     };
-    BackendError::new(kind, message).with_source(error)
+    BackendError::new(kind, message)
+}
+
+/// The likely mistake is a URL with the colon forgotten: what stands there is a user then, without a
+/// password, and is not sent.
+const NO_PASSWORD: &str = "the server asks for a password: write it into the URL as \
+     `redis://:PASSWORD@host`, with the colon, or as `redis://USER:PASSWORD@host`";
+
+/// The driver has chosen the URL's database in vain.
+fn is_of_select(error: &RedisError) -> bool {
+    error.to_string().starts_with("Redis server refused to switch database")
+}
+
+fn select(detail: &str) -> (BackendErrorKind, String) {
+    if detail.contains("no permissions") || detail.contains("can't run this command") {
+        let message =
+            format!("the server does not allow it ({detail}); give the user the rule `+select`");
+        (BackendErrorKind::Denied, message)
+    } else {
+        let message = format!("the server does not have the database of the URL ({detail})");
+        (BackendErrorKind::Configuration, message)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error;
+
     use super::*;
+    use crate::error::{LockError, says_nothing_twice};
 
     fn failure(said: &str) -> Failure {
         let answer = redis::parse_redis_value(format!("-{said}\r\n").as_bytes());
@@ -241,6 +284,7 @@ mod tests {
         };
         for (said, kind) in [
             ("NOAUTH Authentication required.", Denied),
+            ("WRONGPASS invalid username-password pair or user is disabled.", Denied),
             ("NOPERM this user has no permissions to run the 'evalsha' command", Denied),
             ("LOADING Redis is loading the dataset in memory", Loading),
             ("READONLY You can't write against a read only replica.", ReadOnly),
@@ -325,5 +369,73 @@ mod tests {
         let failure = failure(said);
         assert!(matches!(failure, Failure::Aborted(_)), "{failure:?}");
         assert_eq!(failure.into_error().kind(), BackendErrorKind::Denied);
+    }
+    /// What the driver makes of a server's answer to SELECT.
+    fn of_select(said: &str) -> BackendError {
+        let kind = redis::ServerErrorKind::ResponseError.into();
+        describe((kind, "Redis server refused to switch database", said.to_owned()).into())
+    }
+
+    #[test]
+    fn a_database_that_cannot_be_chosen_says_why() {
+        for said in [
+            "User app has no permissions to run the 'select' command",
+            "this user has no permissions to run the 'select' command or its subcommand",
+        ] {
+            let error = of_select(said);
+            assert_eq!(error.kind(), BackendErrorKind::Denied, "{error}");
+            assert!(error.to_string().contains("`+select`"), "{error}");
+        }
+        let error = of_select("DB index is out of range");
+        assert_eq!(error.kind(), BackendErrorKind::Configuration, "{error}");
+    }
+
+    #[test]
+    fn a_missing_password_says_how_it_is_written() {
+        let error = failure("NOAUTH HELLO must be called with the client already authenticated");
+        assert!(error.into_error().to_string().contains("`redis://:PASSWORD@host`"));
+    }
+
+    /// The server repeats what it was sent, and our scripts are long.
+    #[test]
+    fn no_script_is_shown() {
+        for said in [
+            "ERR unknown command 'EVAL', with args beginning with: 'local function drop()' '3'",
+            "ERR unknown command `EVALSHA`, with args beginning with: `local function drop()`, `3`, ",
+        ] {
+            let error = failure(said).into_error();
+            let shown = format!("{error} {error:?} {:?}", error.source());
+            assert!(shown.contains("unknown command") && !shown.contains("local"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn no_text_of_a_chain_is_said_twice() {
+        let io = |kind, words: &str| RedisError::from(std::io::Error::new(kind, words));
+        let answers = [
+            "NOAUTH Authentication required.",
+            "WRONGPASS invalid username-password pair or user is disabled.",
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+            "LOADING Redis is loading the dataset in memory",
+            "READONLY You can't write against a read only replica.",
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "MISCONF Redis is configured to save RDB snapshots",
+            "WRONGTYPE the fence is not a number below 2^53",
+            "NOTIME ERR This Redis command is not allowed from script",
+            "ERR max number of clients reached",
+            "ERR unknown command 'EVAL', with args beginning with: 'local'",
+            "ERR upstream failure",
+            "LOADING",
+        ];
+        let mut errors: Vec<_> = answers.map(|said| failure(said).into_error()).into();
+        errors.push(describe(io(std::io::ErrorKind::ConnectionRefused, "Connection refused")));
+        errors.push(describe(io(std::io::ErrorKind::BrokenPipe, "Broken pipe")));
+        errors.push(describe((ErrorKind::AuthenticationFailed, "Password failed").into()));
+        errors.push(describe(redis::parse_redis_value(b"?\r\n").expect_err("it is garbage")));
+        errors.push(of_select("DB index is out of range"));
+        for error in errors {
+            says_nothing_twice(&error);
+            says_nothing_twice(&LockError::connect("redis://127.0.0.1:6379", error));
+        }
     }
 }

@@ -105,8 +105,13 @@ impl Inventory for LocalInventory {
     }
 
     async fn orders_of(&self, item: &str) -> Result<Vec<Order>> {
+        // A look at all orders for each item would take the product of both in time.
+        let first = Order::id_prefix(item);
         Ok(self
-            .request(|c| c.orders.values().filter(|order| order.item == item).cloned().collect())
+            .request(|c| {
+                let from_first = c.orders.range(first.clone()..).map(|(_, order)| order);
+                from_first.take_while(|order| order.id.starts_with(&first)).cloned().collect()
+            })
             .await)
     }
 

@@ -38,6 +38,15 @@ fn without_thinking_time_the_unprotected_sale_still_races() {
     assert!(number(&output.json()["modes"][0], "oversold") > 0, "{output:?}");
 }
 
+/// Each item is counted in time that its own orders need, not those of all items.
+#[test]
+fn the_greatest_sale_is_counted_too() {
+    let output = seckill(&[
+        "--mode", "atomic", "--buyers", "100000", "--items", "10000", "--think", "0ms", "--json",
+    ]);
+    assert_eq!(number(&output.sound_row(), "sold"), 100_000);
+}
+
 #[test]
 fn the_json_object_has_exactly_these_keys() {
     let output = seckill(&["--buyers", "20", "--stock", "4", "--json"]);

@@ -34,6 +34,21 @@ fn an_unreachable_redis_is_named_without_its_password() {
     }
 }
 
+#[cfg(not(feature = "mongodb"))]
+#[test]
+fn without_its_driver_a_mongodb_is_refused_with_what_to_do() {
+    let output = seckill(&["--mongodb", "mongodb://ann:hush@127.0.0.1/"]);
+    assert_one_sentence(&output, &["mongodb://ann@127.0.0.1/", "`--features mongodb`"]);
+}
+
+#[cfg(all(feature = "mongodb", not(feature = "srv")))]
+#[test]
+fn without_dns_a_hosted_mongodb_is_refused_with_what_to_do() {
+    let output = seckill(&["--mongodb", "mongodb+srv://ann:hush@cluster.example.org/"]);
+    assert_one_sentence(&output, &["mongodb+srv://ann@cluster.example.org/", "`--features srv`"]);
+}
+
+#[cfg(feature = "mongodb")]
 #[test]
 fn an_unreachable_mongodb_is_named_without_its_password() {
     let (dead, silent) = dead_and_silent();
@@ -112,11 +127,14 @@ fn wrong_arguments_exit_with_2() {
     }
     for (option, value, hint) in [
         ("--buyers", "-1", "-1 is not in 1.."),
+        ("--buyers", "4294967295", "4294967295 is not in 1..=100000"),
+        ("--items", "4294967295", "4294967295 is not in 1..=10000"),
         ("--stock", "-1", "-1 is not in 0.."),
         ("--think", "1", "write it like 500us, 1ms or 2s"),
         ("--think", "1.5ms", "write it like 500us, 1ms or 2s"),
     ] {
         let output = seckill(&[option, value]);
+        assert_eq!(output.code, Some(2), "{option} {value}: {output:?}");
         assert!(output.stderr.contains(hint), "{option} {value}: {output:?}");
     }
 }

@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use cache_lock::LockManager;
-use mongodb::Client;
-use mongodb::bson::oid::ObjectId;
 use seckill::cli::Mode;
-use seckill::inventory::{Inventory, LocalInventory, MongoInventory};
+use seckill::inventory::{Inventory, LocalInventory};
 use seckill::model::{Item, Order};
 use seckill::shop::{Pause, Shop};
-use test_support::MongoServer;
 use tokio::sync::watch;
 
 const ITEM: &str = "item";
 
-async fn mongodb() -> MongoInventory {
+#[cfg(feature = "mongodb")]
+async fn mongodb() -> seckill::inventory::MongoInventory {
+    use mongodb::{Client, bson::oid::ObjectId};
+    use seckill::inventory::MongoInventory;
+    use test_support::MongoServer;
+
     let client = Client::with_uri_str(MongoServer::start().uri()).await.expect("it is reachable");
     MongoInventory::new(client.database(&format!("seckill_test_{}", ObjectId::new().to_hex())))
 }
@@ -74,6 +76,7 @@ async fn the_local_inventory_keeps_its_promises() {
     keeps_its_promises(LocalInventory::default()).await.expect("it cannot fail");
 }
 
+#[cfg(feature = "mongodb")]
 #[tokio::test]
 async fn the_mongodb_inventory_keeps_its_promises() {
     keeps_its_promises(mongodb().await).await.expect("the server answers");

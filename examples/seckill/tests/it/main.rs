@@ -5,6 +5,7 @@ mod embedded;
 mod failures;
 mod inventory;
 mod report;
+#[cfg(feature = "mongodb")]
 mod servers;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "mongodb"))]
 mod signals;

@@ -102,6 +102,7 @@ fn what_is_wrong_is_said_in_one_sentence() {
         (vec!["--mongodb", &mongodb], "also give --redis".to_owned()),
         (vec!["--kill"], "--kill needs real processes".to_owned()),
         (vec!["--keep"], "--keep needs a database".to_owned()),
+        (vec!["--processes", "64", "--tasks", "10000"], "640000 tasks".to_owned()),
     ] {
         let output = run(&arguments);
         let said = String::from_utf8_lossy(&output.stderr);
