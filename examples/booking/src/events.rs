@@ -149,8 +149,8 @@ impl Inner {
     fn period(&self, day: Day) -> Option<Duration> {
         let today = Day::of(self.clock.now());
         match day.days_after(today) {
-            ..0 => None,
-            ..NEAR_DAYS => Some(PERIOD),
+            days if days < 0 => None,
+            days if days < NEAR_DAYS => Some(PERIOD),
             days if days <= self.horizon_days => {
                 let watched = self.watched();
                 let later = watched

@@ -65,6 +65,22 @@ impl Title {
         Ok(Self(text.to_owned()))
     }
 
+    /// The title, if it has no characters that are not seen, or turn the text around: two titles
+    /// could look the same, or one like another. Joiners are left, as scripts and emoji need them.
+    ///
+    /// Titles that were kept before this was refused can still be read.
+    fn shown_as_it_is(self) -> Result<Self, FieldError> {
+        let hidden = |c: char| {
+            matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+                || ('\u{2028}'..='\u{202e}').contains(&c)
+                || ('\u{2060}'..='\u{206f}').contains(&c)
+        };
+        if self.0.chars().any(hidden) {
+            return Err(FieldError::new("title", "must not have invisible characters"));
+        }
+        Ok(self)
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -137,7 +153,7 @@ impl NewSlot {
         window: Window,
     ) -> Result<Self, Vec<FieldError>> {
         let mut errors = FieldErrors::default();
-        let title = errors.take(Title::parse(title));
+        let title = errors.take(Title::parse(title).and_then(Title::shown_as_it_is));
         let starts = errors.take(moment("starts", starts));
         let ends = errors.take(moment("ends", ends));
         if let (Some(starts), Some(ends)) = (starts, ends) {
@@ -262,6 +278,20 @@ mod tests {
             NewSlot::parse("Yoga", "2028-06-01T01:00:00+02:00", "2028-06-01T00:00:00Z", ahead());
         let slot = slot.expect("it is right").into_slot();
         assert_eq!(slot.day.to_string(), "2028-05-31", "the day is that of UTC");
+    }
+
+    #[test]
+    fn a_title_is_what_it_looks_like() {
+        let new = |title: &str| {
+            NewSlot::parse(title, "2028-01-01T09:00:00Z", "2028-01-01T10:00:00Z", ahead())
+        };
+        for hidden in ["Yo\u{200b}ga", "\u{202e}agoY", "Yoga\u{2066}", "Yo\u{ad}ga", "a\u{2028}b"] {
+            assert_eq!(new(hidden).expect_err("it is refused")[0].field, "title", "{hidden:?}");
+            assert!(Title::parse(hidden).is_ok(), "one that is kept can be read");
+        }
+        for shown in ["Yoga", "\u{1f469}\u{200d}\u{1f4bb}", "\u{645}\u{6cc}\u{200c}\u{62e}"] {
+            assert!(new(shown).is_ok(), "{shown:?}");
+        }
     }
 
     #[test]
