@@ -3,6 +3,7 @@
 mod bookings;
 mod fields;
 mod operations;
+mod request;
 mod slots;
 mod users;
 mod views;
@@ -10,6 +11,7 @@ mod views;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use self::request::IDEMPOTENCY_KEY;
 pub use self::views::{Account, Bookings, Credentials, SlotPage, SlotRequest, SlotView, TokenView};
 use crate::app::AppState;
 

@@ -10,9 +10,10 @@ use cache_lock::LockManager;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::auth::{HashError, Passwords, Secret, Tokens};
+use crate::auth::{HashError, Networks, Passwords, Secret, Tokens};
 use crate::booking::Bookings;
 use crate::clock::Clock;
+use crate::domain::Window;
 use crate::events::Days;
 use crate::limits::{Limits, Rates};
 use crate::metrics::Metrics;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub per_day: u64,
     /// Time between reading a slot and booking it.
     pub think: Duration,
+    /// How many days ahead a slot may start.
+    pub horizon_days: u16,
     /// What tells the time of day.
     pub clock: Clock,
     /// How long a token lasts.
@@ -45,6 +48,7 @@ impl Default for Settings {
         Self {
             per_day: 3,
             think: Duration::ZERO,
+            horizon_days: 366,
             clock: Clock::system(),
             token_lifetime: Duration::from_secs(30 * 60),
             rates: Rates::default(),
@@ -52,6 +56,14 @@ impl Default for Settings {
             body_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
         }
+    }
+}
+
+impl Settings {
+    /// When a slot that is created now may start.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        Window::ahead_of(self.clock.now(), time::Duration::days(self.horizon_days.into()))
     }
 }
 
@@ -71,6 +83,8 @@ pub struct Shared {
     pub days: Days,
     /// Hashes passwords.
     pub passwords: Passwords,
+    /// Marks the networks from which users log in.
+    pub networks: Networks,
     /// Makes and verifies tokens.
     pub tokens: Tokens,
     /// Counts attempts.
@@ -100,6 +114,9 @@ pub enum StartError {
     /// Passwords cannot be hashed.
     #[error(transparent)]
     Hash(#[from] HashError),
+    /// Networks cannot be marked.
+    #[error("networks cannot be marked: {0}")]
+    Network(#[from] hmac::digest::InvalidLength),
     /// Tokens cannot be signed.
     #[error("tokens cannot be signed: {0}")]
     Token(#[from] jsonwebtoken::errors::Error),
@@ -118,7 +135,7 @@ impl AppState {
     ) -> Result<Self, StartError> {
         let metrics = Arc::new(Metrics::new());
         let ended = CancellationToken::new();
-        let days = Days::new(repository.clone(), ended.clone());
+        let days = Days::new(repository.clone(), ended.clone(), &settings);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let passwords = Passwords::new(cores, metrics.passwords_hashed.clone()).await?;
         let bookings = Bookings::new(
@@ -133,6 +150,7 @@ impl AppState {
             bookings,
             days,
             passwords,
+            networks: Networks::new(secret)?,
             tokens: Tokens::new(secret, settings.token_lifetime, settings.clock)?,
             limits: Limits::new(&settings.rates),
             metrics,
@@ -147,6 +165,10 @@ impl AppState {
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
 
+/// In a request's extensions: it came when all places were taken, and may ask how the service does.
+#[derive(Debug, Clone, Copy)]
+pub struct Reserved;
+
 /// All routes of the service, with what stands around them.
 pub fn router(state: AppState) -> Router {
     let (json, described) = api::routes().split_for_parts();
@@ -158,6 +180,7 @@ pub fn router(state: AppState) -> Router {
         .method_not_allowed_fallback(middleware::method_not_allowed)
         // The last is the outermost.
         .layer(from_fn_with_state(state.clone(), middleware::bound))
+        .layer(from_fn(middleware::admit))
         .layer(CatchPanicLayer::custom(middleware::panicked))
         .layer(from_fn(middleware::secure))
         .layer(from_fn_with_state(state.clone(), middleware::observe))

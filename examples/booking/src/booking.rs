@@ -1,15 +1,18 @@
 //! Booking a slot: the critical section that all of this is about.
 
+mod turns;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use cache_lock::{BackendErrorKind, FencingToken, LockError, LockManager, cache_lock};
 use tokio::sync::Semaphore;
 
+use self::turns::Turns;
 use crate::app::Settings;
 use crate::clock::Clock;
 use crate::domain::{Booking, Slot, SlotId, UserId};
-use crate::error::{ApiError, Conflict};
+use crate::error::{ApiError, Conflict, Write};
 use crate::events::Days;
 use crate::metrics::{Metrics, Outcome};
 use crate::repository::{Repository, RepositoryError};
@@ -29,6 +32,7 @@ const LONGEST_QUEUE: Duration = Duration::from_secs(2);
 /// Books slots, and cancels bookings.
 #[derive(Debug)]
 pub struct Bookings {
+    turns: Turns,
     places: Semaphore,
     repository: Arc<dyn Repository>,
     locks: LockManager,
@@ -87,7 +91,8 @@ impl Bookings {
     ) -> Self {
         let Settings { per_day, think, clock, .. } = *settings;
         let places = Semaphore::new(AT_ONCE);
-        Self { places, repository, locks, days, metrics, per_day, think, clock }
+        let turns = Turns::default();
+        Self { turns, places, repository, locks, days, metrics, per_day, think, clock }
     }
 
     /// Books a slot for a user. To do it again is no error and changes nothing.
@@ -99,6 +104,10 @@ impl Bookings {
     /// # Cancel safety
     /// Dropped, it may have booked, and leaves no lock behind.
     pub async fn book(&self, slot: SlotId, user: UserId) -> Result<Booked, ApiError> {
+        let Some(_turn) = self.turns.take(user, PATIENCE).await else {
+            self.metrics.booking(Outcome::Locked);
+            return Err(ApiError::Busy);
+        };
         let place = tokio::time::timeout(LONGEST_QUEUE, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             self.metrics.booking(Outcome::Overloaded);
@@ -151,7 +160,10 @@ impl Bookings {
             Some(_) => {}
         }
         // If it is gone by now, a second request of the same user has cancelled it.
-        self.repository.release_slot(id, user).await.map_err(|error| outcome_open(&error))?;
+        self.repository
+            .release_slot(id, user)
+            .await
+            .map_err(|error| outcome_open(Write::Cancellation, &error))?;
         self.metrics.booking(Outcome::Cancelled);
         self.days.changed(slot.day);
         slot.booking = None;
@@ -242,9 +254,9 @@ async fn book_slot(
     bookings.book_under_fence(slot, user, lock.token()).await
 }
 
-fn outcome_open(error: &RepositoryError) -> ApiError {
+fn outcome_open(write: Write, error: &RepositoryError) -> ApiError {
     tracing::warn!(error = ?error.to_string(), "a write failed, and may have happened");
-    ApiError::OutcomeOpen
+    ApiError::OutcomeOpen(write)
 }
 
 impl From<BookingError> for ApiError {
@@ -252,7 +264,7 @@ impl From<BookingError> for ApiError {
         match error {
             BookingError::Lock(error) if error.is_contended() => Self::Locked,
             // The body may have been on its way to the database.
-            BookingError::Lock(error) if error.is_lost() => Self::OutcomeOpen,
+            BookingError::Lock(error) if error.is_lost() => Self::OutcomeOpen(Write::Booking),
             BookingError::Lock(LockError::Backend { .. } | LockError::ShutDown) => {
                 Self::Unavailable
             }
@@ -262,7 +274,7 @@ impl From<BookingError> for ApiError {
             }
             BookingError::Busy => Self::Busy,
             BookingError::Read(error) => error.into(),
-            BookingError::Write(error) => outcome_open(&error),
+            BookingError::Write(error) => outcome_open(Write::Booking, &error),
             BookingError::Refused(_) => Self::Locked,
             BookingError::NotFound => Self::NotFound("There is no such slot."),
             BookingError::Conflict(conflict) => Self::Conflict(conflict),

@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -26,9 +25,10 @@ pub struct Options {
     #[arg(long)]
     pub dev: bool,
 
-    /// Where to listen; port 0 takes a free one. The first line of output says where.
-    #[arg(long, default_value = "127.0.0.1:8080")]
-    pub listen: SocketAddr,
+    /// Where to listen: an address or a name, and a port; port 0 takes a free one. The first line of
+    /// output says where.
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    pub listen: String,
 
     /// Redis server for the locks.
     #[arg(long, value_name = "URL", env = "REDIS_URL", hide_env_values = true, global = true)]
@@ -46,6 +46,10 @@ pub struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub per_day: u64,
 
+    /// So many days ahead a slot may start.
+    #[arg(long, default_value_t = 366, value_parser = clap::value_parser!(u16).range(1..=3660))]
+    pub horizon_days: u16,
+
     /// How long a login lasts, in minutes.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=24 * 60))]
     pub token_minutes: u64,
@@ -54,8 +58,8 @@ pub struct Options {
     #[arg(long)]
     pub trust_proxy: bool,
 
-    /// So many connections at once; further ones wait to be accepted. Never more than there are file
-    /// descriptors for.
+    /// So many connections at once; further ones may ask how the service does, and get a 503
+    /// otherwise. Never more than there are file descriptors for.
     #[arg(long, default_value_t = 16_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: u32,
 
@@ -67,6 +71,10 @@ pub struct Options {
     /// How many seconds a client has to send the body of a request.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub body_seconds: u64,
+
+    /// How many seconds a client may take nothing of what is sent to it.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub write_seconds: u64,
 
     /// How many seconds requests under way have to end when the service ends.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=600))]
@@ -148,6 +156,7 @@ impl Options {
         Limits {
             connections: self.connections,
             head: Duration::from_secs(self.head_seconds),
+            write: Duration::from_secs(self.write_seconds),
             drain: Duration::from_secs(self.drain_seconds),
         }
     }

@@ -33,7 +33,7 @@ pub async fn seed(repository: &dyn Repository, now: OffsetDateTime) -> Result<()
             continue;
         }
         let password_hash = passwords.hash(Password::attempt(PASSWORD.to_owned())).await?;
-        let user = User { id: UserId::random(), email, password_hash, role };
+        let user = User { id: UserId::random(), email, password_hash, role, networks: Vec::new() };
         new |= repository.insert_user(&user).await?;
     }
     if new {

@@ -2,15 +2,19 @@
 
 mod day;
 mod email;
+mod idempotency_key;
+mod network_mark;
 mod password;
 mod slot;
 mod user;
 
 pub use self::day::Day;
 pub use self::email::Email;
+pub use self::idempotency_key::IdempotencyKey;
+pub use self::network_mark::NetworkMark;
 pub use self::password::Password;
 pub(crate) use self::slot::rfc3339;
-pub use self::slot::{Booking, NewSlot, Slot, SlotId, Title};
+pub use self::slot::{Booking, NewSlot, Slot, SlotId, Title, Window};
 pub use self::user::{Role, User, UserId};
 
 /// Why a field of a request was refused. It says what would be right, and never repeats what was

@@ -38,6 +38,8 @@ pub enum ApiError {
     TooLarge,
     /// 415: the body is not `application/json`.
     NotJson,
+    /// 422: the `Idempotency-Key` is that of another request.
+    KeyReused,
     /// 423: somebody is booking this slot right now.
     Locked,
     /// 423: this user has another booking under way.
@@ -46,8 +48,8 @@ pub enum ApiError {
     TooMany(Duration),
     /// 503: a server that is needed cannot be used, and nothing was done.
     Unavailable,
-    /// 503: as above, but the request may have taken effect.
-    OutcomeOpen,
+    /// 503: as above, but this may have been written.
+    OutcomeOpen(Write),
     /// 500: a fault of this program.
     Internal,
 }
@@ -64,6 +66,72 @@ pub enum Conflict {
     LimitReached,
     /// The slot has begun.
     Past,
+}
+
+/// What was being written when the outcome became open. What to do then depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Write {
+    /// A new account; `keyed` by an `Idempotency-Key`.
+    Account {
+        /// Whether there was a key.
+        keyed: bool,
+    },
+    /// A new slot; `keyed` by an `Idempotency-Key`.
+    Slot {
+        /// Whether there was a key.
+        keyed: bool,
+    },
+    /// A booking.
+    Booking,
+    /// A cancellation.
+    Cancellation,
+    /// Any of them, for the page that explains the kinds of problem.
+    Any,
+}
+
+impl Write {
+    /// What may have happened, and what to do, for whoever sends requests.
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Account { keyed: true } => {
+                "The account may have been opened. Send the request again with the same \
+                 `Idempotency-Key`: a 201 says that it is there."
+            }
+            Self::Account { keyed: false } => {
+                "The account may have been opened. Log in; if that fails, send the request again."
+            }
+            Self::Slot { keyed: true } => {
+                "The slot may have been created. Send the request again with the same \
+                 `Idempotency-Key`: it creates one slot, however often it is sent."
+            }
+            Self::Slot { keyed: false } => {
+                "The slot may have been created. List the slots of its day before you send the \
+                 request again, or there may be two. With an `Idempotency-Key`, a request can be \
+                 sent again as it is."
+            }
+            Self::Booking => {
+                "The slot may be yours. Send the request again: it books the slot once, and a 200 \
+                 says that it was yours already. `/me/bookings` shows it, too."
+            }
+            Self::Cancellation => {
+                "The booking may have been cancelled. Send the request again: a 200 says that it is \
+                 cancelled, a 404 or a 403 that it was."
+            }
+            Self::Any => "The detail says what may have happened, and what to do.",
+        }
+    }
+
+    /// The same for whoever uses the page.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Account { .. } => "Try to log in. If that fails, register again.",
+            Self::Booking => "Look at your bookings, or book it again: it is booked once at most.",
+            Self::Cancellation => "Look at your bookings: if it is still there, cancel it again.",
+            Self::Slot { .. } | Self::Any => "Look whether it is there before you do it again.",
+        }
+    }
 }
 
 /// A problem's body, `application/problem+json`.
@@ -113,11 +181,12 @@ impl ApiError {
             Self::Slow,
             Self::TooLarge,
             Self::NotJson,
+            Self::KeyReused,
             Self::Locked,
             Self::Busy,
             Self::TooMany(PAUSE),
             Self::Unavailable,
-            Self::OutcomeOpen,
+            Self::OutcomeOpen(Write::Any),
             Self::Internal,
         ];
         all.extend(conflicts.map(Self::Conflict));
@@ -137,9 +206,10 @@ impl ApiError {
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Locked | Self::Busy => StatusCode::LOCKED,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unavailable | Self::OutcomeOpen => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable | Self::OutcomeOpen(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -162,11 +232,12 @@ impl ApiError {
             Self::Conflict(Conflict::Past) => ("past", "The slot has begun"),
             Self::TooLarge => ("too-large", "The body is too large"),
             Self::NotJson => ("not-json", "The body is not JSON"),
+            Self::KeyReused => ("key-reused", "The key is that of another request"),
             Self::Locked => ("locked", "Somebody is booking this slot right now"),
             Self::Busy => ("busy", "You have another booking under way"),
             Self::TooMany(_) => ("too-many", "Too many attempts"),
             Self::Unavailable => ("unavailable", "The service is not available"),
-            Self::OutcomeOpen => ("outcome-open", "The outcome is not known"),
+            Self::OutcomeOpen(_) => ("outcome-open", "The outcome is not known"),
             Self::Internal => ("internal", "The service failed"),
         }
     }
@@ -194,15 +265,16 @@ impl ApiError {
             Self::Conflict(Conflict::Past) => "A slot that has begun is left as it is.".to_owned(),
             Self::TooLarge => "A request's body has 16 KiB at most.".to_owned(),
             Self::NotJson => "Send `Content-Type: application/json`.".to_owned(),
+            Self::KeyReused => {
+                "Nothing was changed. Send a new `Idempotency-Key` with each new request, and the \
+                 same one only with the same fields."
+                    .to_owned()
+            }
             Self::Locked => "Try again in a moment: it may still be free then.".to_owned(),
             Self::Busy => "Wait for its answer, then try again.".to_owned(),
             Self::TooMany(wait) => format!("Try again in {} s.", seconds(*wait)),
             Self::Unavailable => "Nothing was changed. Try again in a moment.".to_owned(),
-            Self::OutcomeOpen => {
-                "The request may have taken effect: look at your bookings, or send it again, \
-                 which does no harm."
-                    .to_owned()
-            }
+            Self::OutcomeOpen(write) => write.advice().to_owned(),
             Self::Internal => {
                 "The fault is logged under this response's `x-request-id`.".to_owned()
             }
@@ -220,7 +292,7 @@ impl ApiError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::TooMany(wait) => Some(*wait),
-            Self::Locked | Self::Busy | Self::Unavailable | Self::OutcomeOpen => Some(PAUSE),
+            Self::Locked | Self::Busy | Self::Unavailable | Self::OutcomeOpen(_) => Some(PAUSE),
             _ => None,
         }
     }

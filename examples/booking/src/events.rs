@@ -1,9 +1,15 @@
 //! The slots of a day, told anew whenever they change: what a page shows live.
 //!
 //! A replica hears of its own bookings at once, and of those of other replicas by asking the
-//! database once a second for each day that somebody looks at.
+//! database for each day that somebody looks at:
+//! - of the next two weeks once a second, which nobody can take away, as there are 14 of them;
+//! - of a later day once a second too, or less often if many such days are looked at;
+//! - of a day that is over, or beyond the horizon, never: nothing of it can be booked.
+
+mod streams;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -11,6 +17,9 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::streams::{StreamPlace, Streams};
+use crate::app::Settings;
+use crate::clock::Clock;
 use crate::domain::{Day, Slot};
 use crate::error::ApiError;
 use crate::repository::{Repository, RepositoryError, SlotQuery};
@@ -18,11 +27,14 @@ use crate::repository::{Repository, RepositoryError, SlotQuery};
 /// How often the database is asked for what other replicas did.
 const PERIOD: Duration = Duration::from_secs(1);
 
+/// So many days, from today on, are asked for that often whatever else is looked at.
+const NEAR_DAYS: i64 = 14;
+
+/// The queries for all later days are so far apart: 50 a second at most.
+const SHARE: Duration = Duration::from_millis(20);
+
 /// So many slots of a day are shown at most.
 pub const SLOTS_OF_A_DAY: usize = 200;
-
-/// So many days can be watched at once: each costs a query a second.
-const MOST_DAYS: usize = 64;
 
 /// The slots of a day, in order.
 pub type DaySlots = Arc<[Slot]>;
@@ -35,8 +47,11 @@ pub struct Days(Arc<Inner>);
 struct Inner {
     repository: Arc<dyn Repository>,
     watched: Mutex<HashMap<Day, Weak<Watched>>>,
+    streams: Streams,
     tasks: TaskTracker,
     ended: CancellationToken,
+    clock: Clock,
+    horizon_days: i64,
 }
 
 #[derive(Debug)]
@@ -50,47 +65,66 @@ struct Watched {
 pub struct DayWatch {
     receiver: watch::Receiver<DaySlots>,
     ended: CancellationToken,
-    // What the query of each second goes on for.
+    // What the queries go on for.
     _watched: Arc<Watched>,
+    _place: StreamPlace,
 }
 
 impl Days {
     /// Days of this repository, until `ended`.
     #[must_use]
-    pub fn new(repository: Arc<dyn Repository>, ended: CancellationToken) -> Self {
-        let tasks = TaskTracker::new();
-        Self(Arc::new(Inner { repository, watched: Mutex::default(), tasks, ended }))
+    pub fn new(
+        repository: Arc<dyn Repository>,
+        ended: CancellationToken,
+        settings: &Settings,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            repository,
+            watched: Mutex::default(),
+            streams: Streams::default(),
+            tasks: TaskTracker::new(),
+            ended,
+            clock: settings.clock,
+            horizon_days: settings.horizon_days.into(),
+        }))
     }
 
-    /// The slots of a day, as they are now and as they change.
+    /// The slots of a day, as they are now and as they change, for a client at this address.
     ///
     /// # Errors
-    /// [`ApiError::Unavailable`] when the database fails, or too many days are being watched.
+    /// [`ApiError::Unavailable`] when the database fails, or the service ends;
+    /// [`ApiError::TooMany`] when the address has too many of them.
     ///
     /// # Cancel safety
     /// Nothing is left behind.
-    pub async fn watch(&self, day: Day) -> Result<DayWatch, ApiError> {
-        if let Some(watched) = self.0.watched().get(&day).and_then(Weak::upgrade) {
-            return Ok(DayWatch::of(watched, &self.0.ended));
+    pub async fn watch(&self, day: Day, address: IpAddr) -> Result<DayWatch, ApiError> {
+        let place = self.0.streams.enter(address)?;
+        let watch = |watched| Ok(DayWatch::of(watched, place, &self.0.ended));
+        let known = self.0.watched().get(&day).and_then(Weak::upgrade);
+        if let Some(watched) = known {
+            return watch(watched);
         }
         let now = self.0.slots_of(day).await?;
+        if self.0.ended.is_cancelled() {
+            return Err(ApiError::Unavailable);
+        }
         let mut all = self.0.watched();
         all.retain(|_, watched| watched.strong_count() > 0);
         // Somebody may have come first meanwhile.
         if let Some(watched) = all.get(&day).and_then(Weak::upgrade) {
-            return Ok(DayWatch::of(watched, &self.0.ended));
-        }
-        if all.len() >= MOST_DAYS || self.0.ended.is_cancelled() {
-            return Err(ApiError::Unavailable);
+            drop(all);
+            return watch(watched);
         }
         let (slots, _) = watch::channel(now);
         let watched = Arc::new(Watched { slots, changed: Notify::new() });
         all.insert(day, Arc::downgrade(&watched));
         drop(all);
-        let looking = look(self.0.repository.clone(), day, Arc::downgrade(&watched));
-        let ended = self.0.ended.clone();
-        self.0.tasks.spawn(async move { ended.run_until_cancelled(looking).await });
-        Ok(DayWatch::of(watched, &self.0.ended))
+        if self.0.period(day).is_some() {
+            let looking = look(self.0.clone(), day, Arc::downgrade(&watched));
+            let ended = self.0.ended.clone();
+            self.0.tasks.spawn(async move { ended.run_until_cancelled(looking).await });
+        }
+        watch(watched)
     }
 
     /// Says that something of this day was changed here, so that it is looked at now.
@@ -107,27 +141,41 @@ impl Inner {
     }
 
     async fn slots_of(&self, day: Day) -> Result<DaySlots, RepositoryError> {
-        slots_of(&*self.repository, day).await
+        let query = SlotQuery { day: Some(day), after: None, limit: SLOTS_OF_A_DAY };
+        Ok(self.repository.slots(&query).await?.into())
+    }
+
+    /// How long after the other the queries for a day are made, if they are.
+    fn period(&self, day: Day) -> Option<Duration> {
+        let today = Day::of(self.clock.now());
+        match day.days_after(today) {
+            days if days < 0 => None,
+            days if days < NEAR_DAYS => Some(PERIOD),
+            days if days <= self.horizon_days => {
+                let watched = self.watched();
+                let later = watched
+                    .keys()
+                    .filter(|day| (NEAR_DAYS..=self.horizon_days).contains(&day.days_after(today)));
+                let count = u32::try_from(later.count()).unwrap_or(u32::MAX);
+                Some(PERIOD.max(SHARE.saturating_mul(count)))
+            }
+            _ => None,
+        }
     }
 }
 
-async fn slots_of(repository: &dyn Repository, day: Day) -> Result<DaySlots, RepositoryError> {
-    let query = SlotQuery { day: Some(day), after: None, limit: SLOTS_OF_A_DAY };
-    Ok(repository.slots(&query).await?.into())
-}
-
-/// Keeps a day up to date for as long as somebody watches it.
-async fn look(repository: Arc<dyn Repository>, day: Day, watched: Weak<Watched>) {
-    loop {
+/// Keeps a day up to date for as long as somebody watches it, and something of it may change.
+async fn look(days: Arc<Inner>, day: Day, watched: Weak<Watched>) {
+    while let Some(period) = days.period(day) {
         {
             let Some(watched) = watched.upgrade() else { return };
-            let _ = tokio::time::timeout(PERIOD, watched.changed.notified()).await;
+            let _ = tokio::time::timeout(period, watched.changed.notified()).await;
         }
         if watched.strong_count() == 0 {
             return;
         }
         // A database that is away for a while shows by nothing changing; /readyz tells.
-        let Ok(now) = slots_of(&*repository, day).await else { continue };
+        let Ok(now) = days.slots_of(day).await else { continue };
         let Some(watched) = watched.upgrade() else { return };
         watched.slots.send_if_modified(|slots| {
             let changed = *slots != now;
@@ -138,11 +186,11 @@ async fn look(repository: Arc<dyn Repository>, day: Day, watched: Weak<Watched>)
 }
 
 impl DayWatch {
-    fn of(watched: Arc<Watched>, ended: &CancellationToken) -> Self {
+    fn of(watched: Arc<Watched>, place: StreamPlace, ended: &CancellationToken) -> Self {
         let mut receiver = watched.slots.subscribe();
         // So that the first `next` is what there is now.
         receiver.mark_changed();
-        Self { receiver, ended: ended.clone(), _watched: watched }
+        Self { receiver, ended: ended.clone(), _watched: watched, _place: place }
     }
 
     /// The slots: at first as they are, then whenever they have changed. `None`: the service ends.
@@ -166,6 +214,18 @@ mod tests {
 
     const NOW: OffsetDateTime = datetime!(2027-12-31 23:30 UTC);
 
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn days(repository: Arc<dyn Repository>, ended: CancellationToken) -> Days {
+        let settings = Settings { clock: Clock::set_to(NOW), ..Settings::default() };
+        Days::new(repository, ended, &settings)
+    }
+
+    /// The day so many days after today.
+    fn day(days: i64) -> Day {
+        Day::of(NOW + Duration::days(days))
+    }
+
     fn slot() -> Slot {
         let starts = NOW + Duration::hours(24);
         let title = Title::parse("Yoga").expect("it is a title");
@@ -184,9 +244,9 @@ mod tests {
         let slot = slot();
         repository.insert_slots(std::slice::from_ref(&slot)).await.expect("it writes");
         let ended = CancellationToken::new();
-        let days = Days::new(repository.clone(), ended.clone());
-        let mut ann = days.watch(slot.day).await.expect("it reads");
-        let mut bob = days.watch(slot.day).await.expect("it reads");
+        let days = days(repository.clone(), ended.clone());
+        let mut ann = days.watch(slot.day, HERE).await.expect("it reads");
+        let mut bob = days.watch(slot.day, HERE).await.expect("it reads");
         assert_eq!(&*next(&mut ann).await.expect("it goes on"), std::slice::from_ref(&slot));
         assert_eq!(&*next(&mut bob).await.expect("it goes on"), std::slice::from_ref(&slot));
 
@@ -206,21 +266,45 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn days_are_watched_by_few_queries_and_no_longer_than_somebody_looks() {
-        let days = Days::new(Arc::new(LocalRepository::new()), CancellationToken::new());
+    async fn a_day_that_nobody_can_book_is_never_asked_for() {
+        let days = days(Arc::new(LocalRepository::new()), CancellationToken::new());
         let mut watches = Vec::new();
-        let mut day = Day::of(NOW);
-        for _ in 0..MOST_DAYS {
-            watches.push(days.watch(day).await.expect("there is room"));
-            watches.push(days.watch(day).await.expect("a day counts once"));
-            day = day.next();
+        for over in [-20_000, -2, -1, 367, 5000] {
+            watches.push(days.watch(day(over), HERE).await.expect("it can be seen"));
         }
-        assert!(matches!(days.watch(day).await, Err(ApiError::Unavailable)));
+        assert!(days.0.tasks.is_empty());
+        assert_eq!(next(&mut watches[0]).await.as_deref(), Some(&[][..]));
+        for ahead in [0, 1, 366] {
+            watches.push(days.watch(day(ahead), HERE).await.expect("it can be seen"));
+            watches.push(days.watch(day(ahead), HERE).await.expect("a day counts once"));
+        }
+        assert_eq!(days.0.tasks.len(), 3);
         drop(watches);
         // The tasks notice within a period.
         while !days.0.tasks.is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        assert!(days.watch(day).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn however_many_far_days_are_watched_the_near_ones_are_as_live_as_before() {
+        let days = days(Arc::new(LocalRepository::new()), CancellationToken::new());
+        let mut watches = Vec::new();
+        for number in 0..=366 {
+            // Of many addresses: one has not so many streams.
+            let address = [10, 0, u8::try_from(number / 200).expect("it is small"), 1].into();
+            watches.push(days.watch(day(number), address).await.expect("none is refused"));
+        }
+        assert_eq!(days.0.period(day(0)), Some(PERIOD));
+        assert_eq!(days.0.period(day(13)), Some(PERIOD));
+        assert_eq!(days.0.period(day(14)), Some(353 * SHARE), "50 queries a second, for 353 days");
+        assert_eq!(days.0.period(day(-1)), None);
+        assert_eq!(days.0.period(day(367)), None);
+        watches.truncate(100);
+        days.0.watched().retain(|_, watched| watched.strong_count() > 0);
+        assert_eq!(days.0.period(day(14)), Some(86 * SHARE));
+        watches.truncate(20);
+        days.0.watched().retain(|_, watched| watched.strong_count() > 0);
+        assert_eq!(days.0.period(day(14)), Some(PERIOD));
     }
 }

@@ -6,24 +6,50 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use uuid::Uuid;
 
-use crate::app::{AppState, Peer};
-use crate::error::ApiError;
+use crate::api::IDEMPOTENCY_KEY;
+use crate::app::{AppState, Peer, Reserved};
+use crate::error::{ApiError, Write};
 
 /// The most bytes of a request's body.
 pub const LARGEST_BODY: usize = 16 * 1024;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// What may be asked when all places for connections are taken.
+const ALWAYS_SERVED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+/// Refuses what needs no look at its body: a request to a full service, and one that does not say
+/// for which host it is, or says so twice, which two servers in a row may read in two ways.
+pub async fn admit(request: Request, next: Next) -> Response {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    let needed = usize::from(request.version() >= Version::HTTP_11);
+    if hosts < needed || hosts > 1 {
+        return ApiError::Malformed("A request has one `Host`.".into()).into_response();
+    }
+    let reserved = request.extensions().get::<Reserved>().is_some();
+    if reserved && !ALWAYS_SERVED.contains(&request.uri().path()) {
+        return ApiError::Unavailable.into_response();
+    }
+    next.run(request).await
+}
+
 /// Reads the whole body before the request goes on, within bounds of size and time; so no handler
 /// waits for a client.
 pub async fn bound(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
+    // One that says so is not waited for.
+    if body.size_hint().lower() > LARGEST_BODY as u64 {
+        return ApiError::TooLarge.into_response();
+    }
+    let late = late(&parts);
     let read = Limited::new(body, LARGEST_BODY).collect();
     let body = match tokio::time::timeout(state.settings.body_timeout, read).await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -37,8 +63,23 @@ pub async fn bound(State(state): State<AppState>, request: Request, next: Next) 
     match tokio::time::timeout(state.settings.request_timeout, response).await {
         Ok(response) => response,
         // Every wait inside has a shorter bound of its own.
-        Err(_) => ApiError::OutcomeOpen.into_response(),
+        Err(_) => late.into_response(),
     }
+}
+
+/// What a request is told that has run into its bound.
+fn late(request: &Parts) -> ApiError {
+    let keyed = request.headers.contains_key(IDEMPOTENCY_KEY);
+    let route = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let write = match (&request.method, route) {
+        (&Method::POST, "/register" | "/page/register") => Write::Account { keyed },
+        (&Method::POST, "/slots") => Write::Slot { keyed },
+        (&Method::POST, "/slots/{id}/book" | "/page/slots/{id}/book") => Write::Booking,
+        (&Method::DELETE, "/slots/{id}/booking") => Write::Cancellation,
+        (&Method::POST, "/page/slots/{id}/cancel") => Write::Cancellation,
+        _ => return ApiError::Unavailable,
+    };
+    ApiError::OutcomeOpen(write)
 }
 
 /// Headers that say what a browser may do with the answer. A route that knows better sets its own.

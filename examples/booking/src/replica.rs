@@ -57,6 +57,12 @@ impl Replica {
         self.address
     }
 
+    /// Its process, as long as it runs.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.process.id()
+    }
+
     /// Sends SIGTERM.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 
 pub use self::local::LocalRepository;
 pub use self::mongo::MongoRepository;
-use crate::domain::{Booking, Day, Email, Slot, SlotId, User, UserId};
+use crate::domain::{Booking, Day, Email, NetworkMark, Slot, SlotId, User, UserId};
 
 /// Why the repository did not do as it was told.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -55,8 +55,11 @@ pub trait Repository: Send + Sync + fmt::Debug {
     /// Whether it can be used now.
     async fn ping(&self) -> Result<()>;
 
-    /// Adds a user. `false`: the address is taken, and nothing was done.
+    /// Adds a user. `false`: the address or the id is taken, and nothing was done.
     async fn insert_user(&self, user: &User) -> Result<bool>;
+
+    /// Replaces the networks from which a user has logged in.
+    async fn set_networks(&self, user: UserId, networks: &[NetworkMark]) -> Result<()>;
 
     /// The user with this address.
     async fn user_by_email(&self, email: &Email) -> Result<Option<User>>;
@@ -64,7 +67,10 @@ pub trait Repository: Send + Sync + fmt::Debug {
     /// The user.
     async fn user(&self, id: UserId) -> Result<Option<User>>;
 
-    /// Adds slots.
+    /// Adds a slot. `false`: the id is taken, and nothing was done.
+    async fn insert_slot(&self, slot: &Slot) -> Result<bool>;
+
+    /// Adds slots with new ids.
     async fn insert_slots(&self, slots: &[Slot]) -> Result<()>;
 
     /// The slot.

@@ -69,8 +69,13 @@ pub async fn serve(options: &Options) -> Result<(), Error> {
         demo::seed(&*repository, settings.clock.now()).await?;
     }
     let state = AppState::new(repository, locks, &secret, settings).await?;
-    let listener = TcpListener::bind(options.listen).await.map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot listen on {}: {error}", options.listen))
+    let listener = TcpListener::bind(&options.listen).await.map_err(|error| {
+        let text = format!(
+            "cannot listen on {:?}: {error}; give an address or a name of this machine and a port, \
+             such as 127.0.0.1:8080 or localhost:8080",
+            options.listen
+        );
+        io::Error::new(error.kind(), text)
     })?;
     let mut out = io::stdout().lock();
     writeln!(out, "booking listens on http://{}", listener.local_addr()?)?;
@@ -120,7 +125,13 @@ pub async fn create_organiser(options: &Options, email: &str) -> Result<(), Erro
     let password = Password::choose(password, Some(&email)).map_err(wrong)?;
     let repository = mongodb(url, &options.database).await?;
     let hash = Passwords::new(1, Default::default()).await?.hash(password).await?;
-    let user = User { id: UserId::random(), email, password_hash: hash, role: Role::Organiser };
+    let user = User {
+        id: UserId::random(),
+        email,
+        password_hash: hash,
+        role: Role::Organiser,
+        networks: Vec::new(),
+    };
     if repository.insert_user(&user).await? {
         Ok(())
     } else {
@@ -168,6 +179,7 @@ fn variable(name: &str) -> Result<Option<String>, Error> {
 fn settings(options: &Options) -> Settings {
     let mut settings = Settings {
         per_day: options.per_day,
+        horizon_days: options.horizon_days,
         think: Duration::from_millis(options.think_ms.unwrap_or(0)),
         clock: options.now.map_or_else(Clock::system, Clock::set_to),
         token_lifetime: Duration::from_secs(options.token_minutes * 60),
@@ -177,12 +189,7 @@ fn settings(options: &Options) -> Settings {
     };
     if options.unlimited {
         let never = Rate::new(u32::MAX, Duration::from_secs(60));
-        settings.rates = Rates {
-            login_by_address: never,
-            login_by_both: never,
-            login_by_account: never,
-            register: never,
-        };
+        settings.rates = Rates::all(never);
     }
     settings
 }

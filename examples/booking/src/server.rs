@@ -1,7 +1,8 @@
 //! Listening, and ending in order.
 
+mod places;
+
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,18 +14,20 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use prometheus_client::metrics::gauge::Gauge;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
-use crate::app::{AppState, Peer, router};
+pub use self::places::raise_file_limit;
+use self::places::{Place, Places};
+use crate::app::{AppState, Peer, Reserved, router};
 
 /// The most bytes of a head.
 const LARGEST_HEAD: usize = 16 * 1024;
 
-/// File descriptors that are not for clients: the database, the locks, the log, and some to spare.
-const RESERVED: u64 = 256;
+/// A connection in the reserve has so long to send the head of its request, and so long in all.
+const RESERVE_HEAD: Duration = Duration::from_secs(2);
+const RESERVE_LIFE: Duration = Duration::from_secs(10);
 
 /// What a server can be told.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +36,8 @@ pub struct Limits {
     pub connections: u32,
     /// A client has so long to send the head of a request; and an idle connection is kept so long.
     pub head: Duration,
+    /// How long a client may take nothing of what is sent to it.
+    pub write: Duration,
     /// How long requests under way have to end when it ends.
     pub drain: Duration,
 }
@@ -48,7 +53,7 @@ pub async fn serve(
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let app = router(state.clone());
-    let places = Arc::new(Semaphore::new(places(limits.connections)));
+    let places = Places::new(limits.connections);
     let graceful = GracefulShutdown::new();
     let mut end = std::pin::pin!(end);
     let mut tidying = tokio::time::interval(Duration::from_secs(60));
@@ -60,7 +65,7 @@ pub async fn serve(
             () = &mut end => break,
             _ = tidying.tick() => state.limits.tidy(),
             (stream, place) = accept(&listener, &places) => {
-                spawn(stream, place, app.clone(), limits.head, &graceful, state.metrics.connections.clone());
+                spawn(stream, place, app.clone(), limits, &graceful, state.metrics.connections.clone());
             }
         }
     }
@@ -76,18 +81,11 @@ pub async fn serve(
 }
 
 /// The next connection, once there is a place for it.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> (TcpStream, OwnedSemaphorePermit) {
+async fn accept(listener: &TcpListener, places: &Places) -> (TcpStream, Place) {
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else {
-            // Nobody closes it.
-            std::future::pending::<()>().await;
-            continue;
-        };
+        let reserve = places.ready().await;
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, place),
+            Ok((stream, _)) => return (stream, places.take(reserve)),
             // A client that is gone already, or no file descriptor: neither ends the service, and
             // the second would be met again at once.
             Err(error) => {
@@ -101,9 +99,9 @@ async fn accept(
 /// Serves a connection on a task of its own.
 fn spawn(
     stream: TcpStream,
-    place: OwnedSemaphorePermit,
+    place: Place,
     app: Router,
-    head: Duration,
+    limits: Limits,
     graceful: &GracefulShutdown,
     open: Gauge,
 ) {
@@ -112,42 +110,34 @@ fn spawn(
     let peer = Peer(peer.ip());
     // Small answers are not to wait for more.
     let _ = stream.set_nodelay(true);
+    // Or a client that never reads would keep its place for ever.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.write));
+    let reserved = place.reserved;
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer);
+        if reserved {
+            request.extensions_mut().insert(Reserved);
+        }
         app.clone().oneshot(request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head)
+        .header_read_timeout(if reserved { limits.head.min(RESERVE_HEAD) } else { limits.head })
+        .keep_alive(!reserved)
         .max_buf_size(LARGEST_HEAD)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         open.inc();
         // What goes wrong on a connection is the client's to know.
-        let _ = connection.await;
+        if reserved {
+            let _ = tokio::time::timeout(RESERVE_LIFE, connection).await;
+        } else {
+            let _ = connection.await;
+        }
         open.dec();
         drop(place);
     });
-}
-
-/// How many connections there is room for, once the limit of file descriptors is as high as it may
-/// be.
-fn places(wanted: u32) -> usize {
-    let room = raise_file_limit();
-    let places = u64::from(wanted).min(room.saturating_sub(RESERVED)).max(1);
-    if places < u64::from(wanted) {
-        tracing::warn!("room for {places} connections only: raise the limit of open files");
-    }
-    usize::try_from(places).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
-}
-
-/// Raises this process's limit of open files as far as it may, and returns it.
-pub fn raise_file_limit() -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let _ = setrlimit(Resource::Nofile, raised);
-    // No limit at all is told as `None`.
-    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -1,8 +1,8 @@
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 
-use super::slots::slot_id;
+use super::request::SlotPath;
 use super::views::{Bookings, SlotView};
 use crate::app::AppState;
 use crate::auth::Identity;
@@ -27,9 +27,9 @@ use crate::error::{ApiError, Problem};
 pub(super) async fn book(
     State(state): State<AppState>,
     identity: Identity,
-    Path(id): Path<String>,
+    SlotPath(id): SlotPath,
 ) -> Result<(StatusCode, Json<SlotView>), ApiError> {
-    let (status, slot) = match state.bookings.book(slot_id(&id)?, identity.user).await? {
+    let (status, slot) = match state.bookings.book(id, identity.user).await? {
         Booked::Now(slot) => (StatusCode::CREATED, slot),
         Booked::Already(slot) => (StatusCode::OK, slot),
     };
@@ -47,15 +47,15 @@ pub(super) async fn book(
         (status = 403, description = "Somebody else has it.", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such slot, or nobody has it.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "It has begun.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The database is not available.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The database is not available. `type` tells whether the outcome is open.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(super) async fn cancel(
     State(state): State<AppState>,
     identity: Identity,
-    Path(id): Path<String>,
+    SlotPath(id): SlotPath,
 ) -> Result<Json<SlotView>, ApiError> {
-    let slot = state.bookings.cancel(slot_id(&id)?, identity.user).await?;
+    let slot = state.bookings.cancel(id, identity.user).await?;
     Ok(Json(SlotView::new(&slot, Some(identity.user))))
 }
 

@@ -4,25 +4,27 @@
 use std::collections::HashMap;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use time::OffsetDateTime;
 use utoipa::IntoParams;
 
 use super::fields::Fields;
+use super::request::{IdempotencyKey, Parameters, SlotPath};
 use super::views::{SlotPage, SlotRequest, SlotView};
 use crate::app::AppState;
 use crate::auth::Identity;
-use crate::domain::{Day, FieldError, NewSlot, Slot, SlotId};
-use crate::error::{ApiError, Problem};
+use crate::domain::{Day, FieldError, NewSlot, Slot, SlotId, Window};
+use crate::error::{ApiError, Problem, Write};
 use crate::repository::SlotQuery;
 
 const DEFAULT_LIMIT: usize = 50;
 const GREATEST_LIMIT: usize = 200;
 
-/// Creates a slot. Organisers may.
+/// Creates a slot. Organisers may. To send it again with the same `Idempotency-Key` creates one.
 #[utoipa::path(
     post, path = "/slots", tag = "slots",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Names the request, so that it can be sent again: 1 to 128 visible characters, such as a UUID.")),
     request_body = SlotRequest,
     security(("bearer" = [])),
     responses(
@@ -30,12 +32,16 @@ const GREATEST_LIMIT: usize = 200;
         (status = 400, description = "A field is wrong: which, and why.", body = Problem, content_type = "application/problem+json"),
         (status = 401, description = "There is no valid token.", body = Problem, content_type = "application/problem+json"),
         (status = 403, description = "The user is not an organiser.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The database is not available.", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "The body has more than 16 KiB.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "The body is not `application/json`.", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The `Idempotency-Key` was used with other fields.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The database is not available. `type` tells whether the outcome is open.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(super) async fn create(
     State(state): State<AppState>,
     identity: Identity,
+    IdempotencyKey(key): IdempotencyKey,
     mut fields: Fields,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<SlotView>), ApiError> {
     if !identity.role.may_create_slots() {
@@ -44,22 +50,49 @@ pub(super) async fn create(
     let title = fields.string("title");
     let starts = fields.string("starts");
     let ends = fields.string("ends");
-    let slot = match (title, starts, ends) {
-        (Some(title), Some(starts), Some(ends)) => {
-            NewSlot::parse(&title, &starts, &ends, state.settings.clock.now())
-                .map_err(|errors| errors.into_iter().for_each(|error| fields.errors.push(error)))
-                .ok()
-        }
-        _ => None,
+    let all = title.zip(starts).zip(ends);
+    let ((title, starts), ends) = fields.finish(all)?;
+    let new = |window| NewSlot::parse(&title, &starts, &ends, window).map_err(ApiError::Invalid);
+    let id = key.as_ref().map(|key| key.slot(identity.user));
+    let slot = match (new(state.settings.window()), id) {
+        (Ok(new), id) => create_slot(&state, id, new).await?,
+        // A request that has created its slot can be repeated when that has begun, too.
+        (Err(error), Some(id)) => match new(Window::ALWAYS) {
+            Ok(new) => created_before(&state, id, &new).await?.ok_or(error)?,
+            Err(_) => return Err(error),
+        },
+        (Err(error), None) => return Err(error),
     };
-    let slot = fields.finish(slot)?.into_slot();
-    state.repository.insert_slots(std::slice::from_ref(&slot)).await.map_err(|error| {
-        tracing::warn!(error = ?error.to_string(), "a slot may have been created or not");
-        ApiError::OutcomeOpen
-    })?;
-    state.days.changed(slot.day);
     let location = [(header::LOCATION, format!("/slots/{}", slot.id))];
     Ok((StatusCode::CREATED, location, Json(SlotView::new(&slot, Some(identity.user)))))
+}
+
+/// The slot that the same request with the same key, which is in the id, has created.
+async fn created_before(
+    state: &AppState,
+    id: SlotId,
+    new: &NewSlot,
+) -> Result<Option<Slot>, ApiError> {
+    match state.repository.slot(id).await? {
+        Some(slot) if !new.describes(&slot) => Err(ApiError::KeyReused),
+        found => Ok(found),
+    }
+}
+
+async fn create_slot(state: &AppState, id: Option<SlotId>, new: NewSlot) -> Result<Slot, ApiError> {
+    let slot = new.clone().with_id(id.unwrap_or_else(SlotId::random));
+    match state.repository.insert_slot(&slot).await {
+        Ok(true) => {
+            state.days.changed(slot.day);
+            Ok(slot)
+        }
+        // The same request, at the same time.
+        Ok(false) => created_before(state, slot.id, &new).await?.ok_or(ApiError::Internal),
+        Err(error) => {
+            tracing::warn!(error = ?error.to_string(), "a slot may have been created or not");
+            Err(ApiError::OutcomeOpen(Write::Slot { keyed: id.is_some() }))
+        }
+    }
 }
 
 /// The query of a list.
@@ -92,7 +125,7 @@ pub(super) struct ListParameters {
 pub(super) async fn list(
     State(state): State<AppState>,
     identity: Option<Identity>,
-    Query(parameters): Query<HashMap<String, String>>,
+    Parameters(parameters): Parameters,
 ) -> Result<Json<SlotPage>, ApiError> {
     let query = query(parameters)?;
     let viewer = identity.map(|identity| identity.user);
@@ -120,16 +153,11 @@ pub(super) async fn list(
 pub(super) async fn one(
     State(state): State<AppState>,
     identity: Option<Identity>,
-    Path(id): Path<String>,
+    SlotPath(id): SlotPath,
 ) -> Result<Json<SlotView>, ApiError> {
-    let found = state.repository.slot(slot_id(&id)?).await?;
+    let found = state.repository.slot(id).await?;
     let slot = found.ok_or(ApiError::NotFound("There is no such slot."))?;
     Ok(Json(SlotView::new(&slot, identity.map(|identity| identity.user))))
-}
-
-/// The id of a slot in a path. What is no id is the id of no slot.
-pub(super) fn slot_id(text: &str) -> Result<SlotId, ApiError> {
-    SlotId::parse(text).ok_or(ApiError::NotFound("There is no such slot."))
 }
 
 fn query(mut parameters: HashMap<String, String>) -> Result<SlotQuery, ApiError> {

@@ -1,25 +1,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use argon2::password_hash::{self, PasswordHasher, PasswordVerifier};
-use argon2::{Argon2, PasswordHash};
+use argon2::password_hash;
 use prometheus_client::metrics::counter::Counter;
 use rand::RngCore;
 use tokio::sync::Semaphore;
 
+use super::hasher::Hasher;
 use crate::domain::Password;
 
 /// Whoever has waited for so long for a turn is told to come again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Hashes passwords with argon2id: 19 MiB, two passes, as OWASP recommends at least.
+/// The most hashes at once, however many cores there are: each has a buffer of 19 MiB, which is kept.
+const MOST_AT_ONCE: usize = 16;
+
+/// Hashes passwords on tokio's blocking threads.
 ///
-/// That takes tens of milliseconds of one core on purpose, so it runs on tokio's blocking threads,
-/// and no more of it at once than there are cores: a flood of logins must not take the memory, nor
-/// the time of everybody else.
+/// A hash takes tens of milliseconds of one core on purpose, so no more run at once than there are
+/// cores: a flood of logins must not take the memory, nor the time of everybody else.
 #[derive(Debug, Clone)]
 pub struct Passwords {
     turns: Arc<Semaphore>,
+    hasher: Arc<Hasher>,
     /// What is compared with where there is no such user, so that it takes as long.
     nobody: Arc<str>,
     hashed: Counter,
@@ -41,15 +44,18 @@ pub enum HashError {
 }
 
 impl Passwords {
-    /// Hashes so many passwords at once at most. `hashed` counts them.
+    /// Hashes so many passwords at once at most, and never more than 16. `hashed` counts them.
     ///
     /// # Errors
     /// [`HashError`], in theory.
     pub async fn new(at_once: usize, hashed: Counter) -> Result<Self, HashError> {
         let mut nobody = [0; 32];
         rand::rng().fill_bytes(&mut nobody);
-        let nobody = tokio::task::spawn_blocking(move || hash(&nobody)).await??;
-        Ok(Self { turns: Arc::new(Semaphore::new(at_once)), nobody: nobody.into(), hashed })
+        let hasher = Arc::new(Hasher::default());
+        let first = hasher.clone();
+        let nobody = tokio::task::spawn_blocking(move || first.hash(&nobody)).await??;
+        let turns = Arc::new(Semaphore::new(at_once.clamp(1, MOST_AT_ONCE)));
+        Ok(Self { turns, hasher, nobody: nobody.into(), hashed })
     }
 
     /// The hash to be kept of a password, with its salt and parameters, in PHC format.
@@ -60,7 +66,7 @@ impl Passwords {
     /// # Cancel safety
     /// A hash that has begun is finished by its thread, and thrown away.
     pub async fn hash(&self, password: Password) -> Result<String, HashError> {
-        self.in_turn(move || hash(password.as_bytes())).await
+        self.in_turn(move |hasher| hasher.hash(password.as_bytes())).await
     }
 
     /// Whether the password is the one that `hash` was made of. Without a hash it takes as long,
@@ -78,35 +84,25 @@ impl Passwords {
     ) -> Result<bool, HashError> {
         let known = hash.is_some();
         let hash: Arc<str> = hash.map_or_else(|| self.nobody.clone(), Arc::from);
-        let right = self.in_turn(move || {
-            let hash = PasswordHash::new(&hash)?;
-            match Argon2::default().verify_password(password.as_bytes(), &hash) {
-                Ok(()) => Ok(true),
-                Err(password_hash::Error::PasswordInvalid) => Ok(false),
-                Err(error) => Err(error),
-            }
-        });
+        let right = self.in_turn(move |hasher| hasher.verify(password.as_bytes(), &hash));
         Ok(right.await? && known)
     }
 
     async fn in_turn<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, password_hash::Error> + Send + 'static,
+        work: impl FnOnce(&Hasher) -> Result<T, password_hash::Error> + Send + 'static,
     ) -> Result<T, HashError> {
         let turn = tokio::time::timeout(PATIENCE, self.turns.clone().acquire_owned()).await;
         let Ok(Ok(turn)) = turn else { return Err(HashError::Busy) };
         self.hashed.inc();
         // The turn is the thread's: it ends with the work, not with whoever waits for it.
+        let hasher = self.hasher.clone();
         let work = move || {
             let _turn = turn;
-            work()
+            work(&hasher)
         };
         Ok(tokio::task::spawn_blocking(work).await??)
     }
-}
-
-fn hash(password: &[u8]) -> Result<String, password_hash::Error> {
-    Ok(Argon2::default().hash_password(password)?.to_string())
 }
 
 #[cfg(test)]

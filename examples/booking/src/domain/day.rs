@@ -45,6 +45,12 @@ impl Day {
         Self(self.0.previous_day().unwrap_or(self.0))
     }
 
+    /// How many days it is after `other`; negative before it.
+    #[must_use]
+    pub fn days_after(self, other: Self) -> i64 {
+        (self.0 - other.0).whole_days()
+    }
+
     /// The date.
     #[must_use]
     pub fn date(self) -> Date {

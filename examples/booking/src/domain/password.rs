@@ -8,6 +8,7 @@ const SHORTEST: usize = 12;
 const LONGEST: usize = 128;
 
 /// A password as it was sent. It never shows itself.
+#[derive(Clone)]
 pub struct Password(String);
 
 impl Password {

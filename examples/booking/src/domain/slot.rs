@@ -65,6 +65,22 @@ impl Title {
         Ok(Self(text.to_owned()))
     }
 
+    /// The title, if it has no characters that are not seen, or turn the text around: two titles
+    /// could look the same, or one like another. Joiners are left, as scripts and emoji need them.
+    ///
+    /// Titles that were kept before this was refused can still be read.
+    fn shown_as_it_is(self) -> Result<Self, FieldError> {
+        let hidden = |c: char| {
+            matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+                || ('\u{2028}'..='\u{202e}').contains(&c)
+                || ('\u{2060}'..='\u{206f}').contains(&c)
+        };
+        if self.0.chars().any(hidden) {
+            return Err(FieldError::new("title", "must not have invisible characters"));
+        }
+        Ok(self)
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -126,7 +142,7 @@ pub struct NewSlot {
 }
 
 impl NewSlot {
-    /// Reads what a request says, `now`. Times are in RFC 3339, `2027-01-31T09:00:00Z`.
+    /// Reads what a request says. Times are in RFC 3339, `2027-01-31T09:00:00Z`.
     ///
     /// # Errors
     /// Each field that is wrong.
@@ -134,15 +150,15 @@ impl NewSlot {
         title: &str,
         starts: &str,
         ends: &str,
-        now: OffsetDateTime,
+        window: Window,
     ) -> Result<Self, Vec<FieldError>> {
         let mut errors = FieldErrors::default();
-        let title = errors.take(Title::parse(title));
+        let title = errors.take(Title::parse(title).and_then(Title::shown_as_it_is));
         let starts = errors.take(moment("starts", starts));
         let ends = errors.take(moment("ends", ends));
         if let (Some(starts), Some(ends)) = (starts, ends) {
-            if starts <= now {
-                errors.push(FieldError::new("starts", "must lie ahead"));
+            if let Err(message) = window.check(starts) {
+                errors.push(FieldError::new("starts", message));
             }
             if ends <= starts || ends - starts > LONGEST_SLOT {
                 errors.push(FieldError::new("ends", "must be after `starts`, by 24 hours at most"));
@@ -160,8 +176,45 @@ impl NewSlot {
     /// The slot, with a new id.
     #[must_use]
     pub fn into_slot(self) -> Slot {
+        self.with_id(SlotId::random())
+    }
+
+    /// The slot, with this id.
+    #[must_use]
+    pub fn with_id(self, id: SlotId) -> Slot {
         let Self { title, starts, ends } = self;
-        Slot { id: SlotId::random(), title, day: Day::of(starts), starts, ends, booking: None }
+        Slot { id, title, day: Day::of(starts), starts, ends, booking: None }
+    }
+
+    /// Whether it says what `slot` was created of.
+    #[must_use]
+    pub fn describes(&self, slot: &Slot) -> bool {
+        self.title == slot.title && self.starts == slot.starts && self.ends == slot.ends
+    }
+}
+
+/// When a slot may start: after `now`, and not later than the horizon.
+#[derive(Debug, Clone, Copy)]
+pub struct Window(Option<(OffsetDateTime, Duration)>);
+
+impl Window {
+    /// At any time.
+    pub const ALWAYS: Self = Self(None);
+
+    /// After `now`, by `horizon` at most.
+    #[must_use]
+    pub fn ahead_of(now: OffsetDateTime, horizon: Duration) -> Self {
+        Self(Some((now, horizon)))
+    }
+
+    fn check(self, starts: OffsetDateTime) -> Result<(), String> {
+        match self.0 {
+            Some((now, _)) if starts <= now => Err("must lie ahead".to_owned()),
+            Some((now, horizon)) if starts - now > horizon => {
+                Err(format!("must lie ahead by {} days at most", horizon.whole_days()))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -191,14 +244,18 @@ mod tests {
     use time::OffsetDateTime;
     use time::macros::datetime;
 
-    use super::{NewSlot, SlotId, Title};
+    use super::{NewSlot, SlotId, Title, Window};
 
     const NOW: OffsetDateTime = datetime!(2027-12-31 23:59:59 UTC);
+
+    fn ahead() -> Window {
+        Window::ahead_of(NOW, time::Duration::days(366))
+    }
 
     #[test]
     fn all_fields_that_are_wrong_are_named() {
         let errors =
-            NewSlot::parse("", "tomorrow", "2999-01-01", NOW).expect_err("nothing is right");
+            NewSlot::parse("", "tomorrow", "2999-01-01", ahead()).expect_err("nothing is right");
         let fields: Vec<_> = errors.iter().map(|error| error.field).collect();
         assert_eq!(fields, ["title", "starts", "ends"]);
     }
@@ -207,18 +264,34 @@ mod tests {
     fn a_slot_lies_ahead_and_ends_after_it_starts() {
         for (starts, ends, field) in [
             ("2027-12-31T23:59:59Z", "2028-01-01T10:00:00Z", "starts"),
-            ("2999-01-01T09:00:00Z", "2999-01-01T09:00:00Z", "ends"),
-            ("2999-01-01T09:00:00Z", "2999-01-02T09:00:01Z", "ends"),
+            ("2028-01-01T09:00:00Z", "2028-01-01T09:00:00Z", "ends"),
+            ("2028-01-01T09:00:00Z", "2028-01-02T09:00:01Z", "ends"),
+            ("2029-01-01T00:00:00Z", "2029-01-01T01:00:00Z", "starts"),
         ] {
-            let errors = NewSlot::parse("Yoga", starts, ends, NOW).expect_err("it is wrong");
+            let errors = NewSlot::parse("Yoga", starts, ends, ahead()).expect_err("it is wrong");
             assert_eq!(errors[0].field, field, "{errors:?}");
         }
         assert!(
-            NewSlot::parse("Yoga", "2028-01-01T00:00:00Z", "2028-01-01T01:00:00Z", NOW).is_ok()
+            NewSlot::parse("Yoga", "2028-01-01T00:00:00Z", "2028-01-01T01:00:00Z", ahead()).is_ok()
         );
-        let slot = NewSlot::parse("Yoga", "2999-01-01T01:00:00+02:00", "2999-01-01T00:00:00Z", NOW);
+        let slot =
+            NewSlot::parse("Yoga", "2028-06-01T01:00:00+02:00", "2028-06-01T00:00:00Z", ahead());
         let slot = slot.expect("it is right").into_slot();
-        assert_eq!(slot.day.to_string(), "2998-12-31", "the day is that of UTC");
+        assert_eq!(slot.day.to_string(), "2028-05-31", "the day is that of UTC");
+    }
+
+    #[test]
+    fn a_title_is_what_it_looks_like() {
+        let new = |title: &str| {
+            NewSlot::parse(title, "2028-01-01T09:00:00Z", "2028-01-01T10:00:00Z", ahead())
+        };
+        for hidden in ["Yo\u{200b}ga", "\u{202e}agoY", "Yoga\u{2066}", "Yo\u{ad}ga", "a\u{2028}b"] {
+            assert_eq!(new(hidden).expect_err("it is refused")[0].field, "title", "{hidden:?}");
+            assert!(Title::parse(hidden).is_ok(), "one that is kept can be read");
+        }
+        for shown in ["Yoga", "\u{1f469}\u{200d}\u{1f4bb}", "\u{645}\u{6cc}\u{200c}\u{62e}"] {
+            assert!(new(shown).is_ok(), "{shown:?}");
+        }
     }
 
     #[test]

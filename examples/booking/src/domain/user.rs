@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::Email;
+use super::{Email, NetworkMark};
 
 /// Names a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,4 +61,6 @@ pub struct User {
     pub password_hash: String,
     /// What it may do.
     pub role: Role,
+    /// Where its owner has logged in from lately, the latest last.
+    pub networks: Vec<NetworkMark>,
 }

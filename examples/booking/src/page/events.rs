@@ -21,6 +21,7 @@ use super::slot_item;
 use super::visitor::Visitor;
 use crate::app::AppState;
 use crate::auth::Identity;
+use crate::client_address::ClientAddress;
 use crate::clock::Clock;
 use crate::domain::{Day, UserId};
 use crate::error::ApiError;
@@ -42,6 +43,7 @@ pub(super) struct For {
 /// The slots of a day, now and whenever they have changed.
 pub(super) async fn stream(
     State(state): State<AppState>,
+    ClientAddress(address): ClientAddress,
     Path(day): Path<String>,
     Query(page): Query<For>,
     visitor: Visitor,
@@ -55,7 +57,7 @@ pub(super) async fn stream(
         let only = stream::iter([Ok::<_, Infallible>(event)]);
         return Ok(Sse::new(only).into_response());
     }
-    let live = live(state.days.watch(day).await?, visitor.identity, state.settings.clock);
+    let live = live(state.days.watch(day, address).await?, visitor.identity, state.settings.clock);
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     // What nginx is told by, to pass each event on at once.
     let unbuffered = [("x-accel-buffering", "no")];

@@ -24,10 +24,9 @@ pub(super) fn words(error: &ApiError) -> (&'static str, String) {
         ),
         ApiError::Invalid(_) => ("Something has to be corrected", String::new()),
         ApiError::TooMany(wait) => (title, format!("Try again {}.", from_now(*wait))),
-        ApiError::OutcomeOpen => (
-            "It is not known whether that worked.",
-            "Look at your bookings, or do it again, which does no harm.".to_owned(),
-        ),
+        ApiError::OutcomeOpen(write) => {
+            ("It is not known whether that worked.", write.words().to_owned())
+        }
         ApiError::Internal => (title, "The fault is logged. Try again later.".to_owned()),
         error => (title, error.detail()),
     }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use super::{Repository, Result, SlotQuery};
-use crate::domain::{Booking, Day, Email, Slot, SlotId, User, UserId};
+use crate::domain::{Booking, Day, Email, NetworkMark, Slot, SlotId, User, UserId};
 
 /// Users and slots in the memory of this process; gone with it.
 #[derive(Debug, Default)]
@@ -46,6 +46,11 @@ impl Collections {
         Some(fenced)
     }
 
+    fn insert(&mut self, slot: &Slot) {
+        self.order.insert(slot.position());
+        self.slots.insert(slot.id, Fenced { slot: slot.clone(), fence: 0 });
+    }
+
     fn in_order(&self) -> impl Iterator<Item = &Slot> {
         self.order.iter().filter_map(|(_, id)| self.slots.get(id)).map(|fenced| &fenced.slot)
     }
@@ -59,7 +64,7 @@ impl Repository for LocalRepository {
 
     async fn insert_user(&self, user: &User) -> Result<bool> {
         let mut all = self.collections();
-        if all.ids.contains_key(&user.email) {
+        if all.ids.contains_key(&user.email) || all.users.contains_key(&user.id) {
             return Ok(false);
         }
         all.ids.insert(user.email.clone(), user.id);
@@ -76,12 +81,25 @@ impl Repository for LocalRepository {
         Ok(self.collections().users.get(&id).cloned())
     }
 
+    async fn set_networks(&self, user: UserId, networks: &[NetworkMark]) -> Result<()> {
+        if let Some(user) = self.collections().users.get_mut(&user) {
+            user.networks = networks.to_vec();
+        }
+        Ok(())
+    }
+
+    async fn insert_slot(&self, slot: &Slot) -> Result<bool> {
+        let mut all = self.collections();
+        let free = !all.slots.contains_key(&slot.id);
+        if free {
+            all.insert(slot);
+        }
+        Ok(free)
+    }
+
     async fn insert_slots(&self, slots: &[Slot]) -> Result<()> {
         let mut all = self.collections();
-        for slot in slots {
-            all.order.insert(slot.position());
-            all.slots.insert(slot.id, Fenced { slot: slot.clone(), fence: 0 });
-        }
+        slots.iter().for_each(|slot| all.insert(slot));
         Ok(())
     }
 

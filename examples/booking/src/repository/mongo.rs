@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{Repository, RepositoryError, Result, SlotQuery};
-use crate::domain::{Booking, Day, Email, Role, Slot, SlotId, Title, User, UserId};
+use crate::domain::{Booking, Day, Email, NetworkMark, Role, Slot, SlotId, Title, User, UserId};
 
 const DUPLICATE_KEY: i32 = 11000;
 
@@ -35,6 +35,9 @@ struct UserDocument {
     email: String,
     password_hash: String,
     role: Role,
+    /// Accounts of earlier versions have none.
+    #[serde(default)]
+    networks: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -123,6 +126,15 @@ async fn within<T>(operation: impl IntoFuture<Output = mongodb::error::Result<T>
     }
 }
 
+/// Whether the document was inserted; if not, one of its unique fields is taken.
+fn inserted<T>(outcome: Result<T>) -> Result<bool> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(RepositoryError::Mongo(error)) if is_duplicate_key(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 fn is_duplicate_key(error: &mongodb::error::Error) -> bool {
     matches!(
         error.kind.as_ref(),
@@ -138,11 +150,7 @@ impl Repository for MongoRepository {
     }
 
     async fn insert_user(&self, user: &User) -> Result<bool> {
-        match within(self.users.insert_one(UserDocument::from(user))).await {
-            Ok(_) => Ok(true),
-            Err(RepositoryError::Mongo(error)) if is_duplicate_key(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+        inserted(within(self.users.insert_one(UserDocument::from(user))).await)
     }
 
     async fn user_by_email(&self, email: &Email) -> Result<Option<User>> {
@@ -153,6 +161,17 @@ impl Repository for MongoRepository {
     async fn user(&self, id: UserId) -> Result<Option<User>> {
         let found = within(self.users.find_one(doc! { "_id": id.to_string() })).await?;
         found.map(User::try_from).transpose()
+    }
+
+    async fn set_networks(&self, user: UserId, networks: &[NetworkMark]) -> Result<()> {
+        let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
+        let set = doc! { "$set": { "networks": networks } };
+        within(self.users.update_one(doc! { "_id": user.to_string() }, set)).await?;
+        Ok(())
+    }
+
+    async fn insert_slot(&self, slot: &Slot) -> Result<bool> {
+        inserted(within(self.slots.insert_one(SlotDocument::from(slot))).await)
     }
 
     async fn insert_slots(&self, slots: &[Slot]) -> Result<()> {
@@ -225,6 +244,7 @@ impl From<&User> for UserDocument {
             email: user.email.to_string(),
             password_hash: user.password_hash.clone(),
             role: user.role,
+            networks: user.networks.iter().map(ToString::to_string).collect(),
         }
     }
 }
@@ -238,6 +258,11 @@ impl TryFrom<UserDocument> for User {
             id: UserId(Uuid::try_parse(&document.id).map_err(|_| corrupt("`_id`"))?),
             email: Email::parse(&document.email).map_err(|_| corrupt("`email`"))?,
             role: document.role,
+            networks: document
+                .networks
+                .iter()
+                .filter_map(|text| NetworkMark::parse(text))
+                .collect(),
             password_hash: document.password_hash,
         })
     }

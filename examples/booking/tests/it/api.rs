@@ -114,6 +114,15 @@ async fn slots_come_in_pages_and_by_day() {
 async fn what_is_not_there_is_a_problem_too() {
     let service = Service::embedded(&[]).await;
     problem(&service.get("/nothing", None).await, 404);
+    for path in ["/slots/%ff", "/slots/%C3%28", "/slots/%00"] {
+        problem(&service.get(path, None).await, 404);
+    }
+    let ann = token(Role::Guest);
+    problem(&service.book("%ff", &ann).await, 404);
+    problem(&service.cancel("%ff", &ann).await, 404);
+    for query in ["day=%ff", "limit=1&limit=2", "a=1&a=2"] {
+        problem(&service.get(&format!("/slots?{query}"), None).await, 400);
+    }
     problem(&service.get("/slots/42", None).await, 404);
     problem(&service.get(&format!("/slots/{}", uuid::Uuid::new_v4()), None).await, 404);
     let wrong = service.call(Method::PUT, "/slots", None, None).await;

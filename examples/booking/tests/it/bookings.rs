@@ -132,7 +132,9 @@ async fn a_booking_whose_lock_is_lost_has_an_open_outcome_and_can_be_repeated() 
         service.wait_for_metric(SECTIONS, 1.0).await;
         redis.cli(&["DEL", &format!("booking:slot:{slot}")]);
     });
-    assert_eq!(problem(&lost, 503)["type"], "/docs#outcome-open");
+    let open = problem(&lost, 503);
+    assert_eq!(open["type"], "/docs#outcome-open");
+    assert!(open["detail"].as_str().is_some_and(|text| text.contains("books the slot once")));
     assert!(lost.header("retry-after").is_some());
     assert_eq!(service.metric("booking_locks_lost_total").await, 1.0);
     let slots = service.get("/me/bookings", Some(&ann)).await.json();

@@ -6,7 +6,7 @@ use booking::server::raise_file_limit;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::service::Service;
+use crate::service::{Service, problem};
 
 async fn dial(service: &Service) -> TcpStream {
     TcpStream::connect(service.replica.address()).await.expect("it listens")
@@ -90,12 +90,110 @@ async fn ten_thousand_idle_connections_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_never_reads_does_not_keep_its_connection() {
+    let service = Service::embedded(&["--write-seconds", "1"]).await;
+    let mut stream = dial(&service).await;
+    let request = b"GET /docs HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
+    // Until neither side takes any more, or the service has closed it.
+    let flood = async { while stream.write_all(&request).await.is_ok() {} };
+    assert!(tokio::time::timeout(Duration::from_secs(60), flood).await.is_ok(), "it is closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reads_slowly_gets_everything() {
+    let service = Service::embedded(&["--write-seconds", "1"]).await;
+    let mut stream = dial(&service).await;
+    let request = b"GET /docs HTTP/1.1\r\nhost: x\r\n\r\n".repeat(40);
+    let last = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let (mut reading, mut writing) = stream.split();
+    let write = async {
+        writing.write_all(&request).await.expect("it reads");
+        writing.write_all(last).await.expect("it reads");
+    };
+    let read = async {
+        let mut text = Vec::new();
+        let mut piece = [0; 16 * 1024];
+        loop {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            match reading.read(&mut piece).await.expect("it is not reset") {
+                0 => return String::from_utf8_lossy(&text).into_owned(),
+                count => text.extend_from_slice(&piece[..count]),
+            }
+        }
+    };
+    let ((), text) = tokio::join!(write, read);
+    assert!(text.ends_with("{\"status\":\"alive\"}"), "all were answered");
+    assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 41);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_service_still_says_how_it_does() {
+    let service = Service::embedded(&["--connections", "4", "--head-seconds", "600"]).await;
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        let mut client = service.client().await;
+        let answer = client.call(hyper::Method::GET, "/slots", None, None).await;
+        assert_eq!(answer.expect("it has a place").status, 200);
+        taken.push(client);
+    }
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        let answer = service.get(path, None).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.header("connection"), Some("close"), "the reserve is not held");
+    }
+    let refused = service.get("/slots", None).await;
+    assert_eq!(problem(&refused, 503)["type"], "/docs#unavailable");
+    assert!(refused.header("retry-after").is_some());
+    // Those who have a place are served as ever.
+    let answer = taken[3].call(hyper::Method::GET, "/slots", None, None).await;
+    assert_eq!(answer.expect("it has a place").status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_says_it_is_too_large_is_refused_at_once() {
+    let service = Service::embedded(&["--body-seconds", "600"]).await;
+    let mut stream = dial(&service).await;
+    let head = "POST /login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                content-length: 10000000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.expect("it reads");
+    let answer = rest(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_has_one_host() {
+    let service = Service::embedded(&[]).await;
+    for (version, hosts, status) in [
+        ("1.1", "", 400),
+        ("1.1", "host: x\r\nhost: y\r\n", 400),
+        ("1.1", "host: x\r\nHost: x\r\n", 400),
+        ("1.0", "host: x\r\nhost: y\r\n", 400),
+        ("1.0", "", 200),
+        ("1.1", "host: x\r\n", 200),
+    ] {
+        let mut stream = dial(&service).await;
+        let head = format!("GET /healthz HTTP/{version}\r\n{hosts}connection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("it reads");
+        let answer = rest(&mut stream).await;
+        assert_eq!(answer.split(' ').nth(1), Some(&*status.to_string()), "{head}{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whoever_finds_no_place_is_served_when_there_is_one() {
     let service = Service::embedded(&["--connections", "4", "--head-seconds", "1"]).await;
     let mut idle = Vec::new();
     for _ in 0..8 {
         idle.push(dial(&service).await);
     }
-    // The idle ones are given up, four at a time.
-    assert_eq!(service.get("/healthz", None).await.status, 200);
+    // The idle ones are given up.
+    for _ in 0..6000 {
+        let answer = service.get("/slots", None).await;
+        if answer.status == 200 {
+            return;
+        }
+        problem(&answer, 503);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the idle ones keep their places");
 }

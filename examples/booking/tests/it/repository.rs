@@ -35,6 +35,7 @@ async fn an_address_has_one_account() {
             email: email.clone(),
             password_hash: "$argon2id$".to_owned(),
             role,
+            networks: Vec::new(),
         };
         let (first, second) = (user(Role::Organiser), user(Role::Guest));
         assert!(repository.insert_user(&first).await.expect("it writes"));
