@@ -1,12 +1,14 @@
 //! What the service is about, and what is valid: types that cannot be made from anything else.
 
 mod day;
+mod day_page;
 mod email;
 mod password;
 mod slot;
 mod user;
 
 pub use self::day::Day;
+pub use self::day_page::DayPage;
 pub use self::email::Email;
 pub use self::password::Password;
 pub(crate) use self::slot::rfc3339;

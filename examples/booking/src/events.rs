@@ -1,7 +1,7 @@
 //! The slots of a day, told anew whenever they change: what a page shows live.
 //!
 //! A replica hears of its own bookings at once, and of those of other replicas by asking the
-//! database once a second for each day that somebody looks at.
+//! database once a second for each page of a day that somebody looks at.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,21 +11,24 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::domain::{Day, Slot};
+use crate::domain::{Day, DayPage, Slot};
 use crate::error::ApiError;
 use crate::repository::{Repository, RepositoryError, SlotQuery};
 
 /// How often the database is asked for what other replicas did.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// So many slots of a day are shown at most.
-pub const SLOTS_OF_A_DAY: usize = 200;
-
-/// So many days can be watched at once: each costs a query a second.
+/// So many pages of days can be watched at once: each costs a query a second.
 const MOST_DAYS: usize = 64;
 
-/// The slots of a day, in order.
-pub type DaySlots = Arc<[Slot]>;
+/// The slots of a page, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DaySlots {
+    /// The slots.
+    pub slots: Arc<[Slot]>,
+    /// Whether the day has later slots.
+    pub more: bool,
+}
 
 /// Watches days.
 #[derive(Debug, Clone)]
@@ -34,7 +37,7 @@ pub struct Days(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     repository: Arc<dyn Repository>,
-    watched: Mutex<HashMap<Day, Weak<Watched>>>,
+    watched: Mutex<HashMap<DayPage, Weak<Watched>>>,
     tasks: TaskTracker,
     ended: CancellationToken,
 }
@@ -45,7 +48,7 @@ struct Watched {
     changed: Notify,
 }
 
-/// What a day's slots are, now and from now on. Dropped, it watches no more.
+/// What the slots of a page are, now and from now on. Dropped, it watches no more.
 #[derive(Debug)]
 pub struct DayWatch {
     receiver: watch::Receiver<DaySlots>,
@@ -62,22 +65,22 @@ impl Days {
         Self(Arc::new(Inner { repository, watched: Mutex::default(), tasks, ended }))
     }
 
-    /// The slots of a day, as they are now and as they change.
+    /// The slots of a page, as they are now and as they change.
     ///
     /// # Errors
-    /// [`ApiError::Unavailable`] when the database fails, or too many days are being watched.
+    /// [`ApiError::Unavailable`] when the database fails, or too many pages are being watched.
     ///
     /// # Cancel safety
     /// Nothing is left behind.
-    pub async fn watch(&self, day: Day) -> Result<DayWatch, ApiError> {
-        if let Some(watched) = self.0.watched().get(&day).and_then(Weak::upgrade) {
+    pub async fn watch(&self, page: DayPage) -> Result<DayWatch, ApiError> {
+        if let Some(watched) = self.0.watched().get(&page).and_then(Weak::upgrade) {
             return Ok(DayWatch::of(watched, &self.0.ended));
         }
-        let now = self.0.slots_of(day).await?;
+        let now = slots_of(&*self.0.repository, page).await?;
         let mut all = self.0.watched();
         all.retain(|_, watched| watched.strong_count() > 0);
         // Somebody may have come first meanwhile.
-        if let Some(watched) = all.get(&day).and_then(Weak::upgrade) {
+        if let Some(watched) = all.get(&page).and_then(Weak::upgrade) {
             return Ok(DayWatch::of(watched, &self.0.ended));
         }
         if all.len() >= MOST_DAYS || self.0.ended.is_cancelled() {
@@ -85,9 +88,9 @@ impl Days {
         }
         let (slots, _) = watch::channel(now);
         let watched = Arc::new(Watched { slots, changed: Notify::new() });
-        all.insert(day, Arc::downgrade(&watched));
+        all.insert(page, Arc::downgrade(&watched));
         drop(all);
-        let looking = look(self.0.repository.clone(), day, Arc::downgrade(&watched));
+        let looking = look(self.0.repository.clone(), page, Arc::downgrade(&watched));
         let ended = self.0.ended.clone();
         self.0.tasks.spawn(async move { ended.run_until_cancelled(looking).await });
         Ok(DayWatch::of(watched, &self.0.ended))
@@ -95,29 +98,39 @@ impl Days {
 
     /// Says that something of this day was changed here, so that it is looked at now.
     pub fn changed(&self, day: Day) {
-        if let Some(watched) = self.0.watched().get(&day).and_then(Weak::upgrade) {
+        let all = self.0.watched();
+        let pages = all.iter().filter(|(page, _)| page.day() == day);
+        for watched in pages.filter_map(|(_, watched)| watched.upgrade()) {
             watched.changed.notify_one();
         }
     }
 }
 
 impl Inner {
-    fn watched(&self) -> std::sync::MutexGuard<'_, HashMap<Day, Weak<Watched>>> {
+    fn watched(&self) -> std::sync::MutexGuard<'_, HashMap<DayPage, Weak<Watched>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    async fn slots_of(&self, day: Day) -> Result<DaySlots, RepositoryError> {
-        slots_of(&*self.repository, day).await
-    }
 }
 
-async fn slots_of(repository: &dyn Repository, day: Day) -> Result<DaySlots, RepositoryError> {
-    let query = SlotQuery { day: Some(day), after: None, limit: SLOTS_OF_A_DAY };
-    Ok(repository.slots(&query).await?.into())
+/// The slots of a page.
+///
+/// # Errors
+/// Those of the repository.
+pub async fn slots_of(
+    repository: &dyn Repository,
+    page: DayPage,
+) -> Result<DaySlots, RepositoryError> {
+    // The one more tells whether there is a later page.
+    let limit = DayPage::LENGTH + 1;
+    let query = SlotQuery { day: Some(page.day()), after: None, skip: page.skipped(), limit };
+    let mut slots = repository.slots(&query).await?;
+    let more = slots.len() > DayPage::LENGTH;
+    slots.truncate(DayPage::LENGTH);
+    Ok(DaySlots { slots: slots.into(), more })
 }
 
-/// Keeps a day up to date for as long as somebody watches it.
-async fn look(repository: Arc<dyn Repository>, day: Day, watched: Weak<Watched>) {
+/// Keeps a page up to date for as long as somebody watches it.
+async fn look(repository: Arc<dyn Repository>, page: DayPage, watched: Weak<Watched>) {
     loop {
         {
             let Some(watched) = watched.upgrade() else { return };
@@ -127,7 +140,7 @@ async fn look(repository: Arc<dyn Repository>, day: Day, watched: Weak<Watched>)
             return;
         }
         // A database that is away for a while shows by nothing changing; /readyz tells.
-        let Ok(now) = slots_of(&*repository, day).await else { continue };
+        let Ok(now) = slots_of(&*repository, page).await else { continue };
         let Some(watched) = watched.upgrade() else { return };
         watched.slots.send_if_modified(|slots| {
             let changed = *slots != now;
@@ -173,9 +186,9 @@ mod tests {
     }
 
     /// What is told next. To wait in vain is a failure, not a hang.
-    async fn next(watch: &mut DayWatch) -> Option<DaySlots> {
+    async fn next(watch: &mut DayWatch) -> Option<Arc<[Slot]>> {
         let minute = std::time::Duration::from_secs(60);
-        tokio::time::timeout(minute, watch.next()).await.expect("it is told")
+        tokio::time::timeout(minute, watch.next()).await.expect("it is told").map(|now| now.slots)
     }
 
     #[tokio::test]
@@ -185,8 +198,9 @@ mod tests {
         repository.insert_slots(std::slice::from_ref(&slot)).await.expect("it writes");
         let ended = CancellationToken::new();
         let days = Days::new(repository.clone(), ended.clone());
-        let mut ann = days.watch(slot.day).await.expect("it reads");
-        let mut bob = days.watch(slot.day).await.expect("it reads");
+        let page = DayPage::first(slot.day);
+        let mut ann = days.watch(page).await.expect("it reads");
+        let mut bob = days.watch(page).await.expect("it reads");
         assert_eq!(&*next(&mut ann).await.expect("it goes on"), std::slice::from_ref(&slot));
         assert_eq!(&*next(&mut bob).await.expect("it goes on"), std::slice::from_ref(&slot));
 
@@ -211,16 +225,16 @@ mod tests {
         let mut watches = Vec::new();
         let mut day = Day::of(NOW);
         for _ in 0..MOST_DAYS {
-            watches.push(days.watch(day).await.expect("there is room"));
-            watches.push(days.watch(day).await.expect("a day counts once"));
+            watches.push(days.watch(DayPage::first(day)).await.expect("there is room"));
+            watches.push(days.watch(DayPage::first(day)).await.expect("a day counts once"));
             day = day.next();
         }
-        assert!(matches!(days.watch(day).await, Err(ApiError::Unavailable)));
+        assert!(matches!(days.watch(DayPage::first(day)).await, Err(ApiError::Unavailable)));
         drop(watches);
         // The tasks notice within a period.
         while !days.0.tasks.is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        assert!(days.watch(day).await.is_ok());
+        assert!(days.watch(DayPage::first(day)).await.is_ok());
     }
 }
