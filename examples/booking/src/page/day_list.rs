@@ -7,7 +7,11 @@ use time::OffsetDateTime;
 use super::destination::Destination;
 use super::slot_item;
 use crate::domain::{DayPage, UserId};
+use crate::error::ApiError;
 use crate::events::DaySlots;
+
+/// The error for a page that a day does not have.
+pub(super) const NO_SUCH_PAGE: ApiError = ApiError::NotFound("This day has no such page of slots.");
 
 /// Where a pair of links stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

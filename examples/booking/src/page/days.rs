@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::day_list::{self, Place};
+use super::day_list::{self, NO_SUCH_PAGE, Place};
 use super::destination::Destination;
 use super::flash::Flash;
 use super::layout::{Page, alert, form_fields, notice, redirect_to};
@@ -21,7 +21,6 @@ use crate::error::ApiError;
 use crate::events::slots_of;
 
 const NO_SUCH_DAY: ApiError = ApiError::NotFound("There is no such day.");
-const NO_SUCH_PAGE: ApiError = ApiError::NotFound("This day has no such page of slots.");
 
 /// The slots of today.
 pub(super) async fn today(State(state): State<AppState>, visitor: Visitor) -> Response {
@@ -112,7 +111,9 @@ pub(super) async fn bookings(State(state): State<AppState>, visitor: Visitor) ->
         p #news.unseen role="status" {}
         p.hint { "Times are in UTC." }
         form id=(FORM) method="post" { (form_fields(&visitor, here)) }
-        ol #bookings role="list" data-now=(milliseconds(now)) { @for slot in &slots { (slot_item::own(slot, now)) } }
+        ol #bookings role="list" data-now=(milliseconds(now)) {
+            @for slot in &slots { (slot_item::own(slot, now)) }
+        }
         @if slots.is_empty() { p { "You have booked nothing. " a href="/" { "Today's slots" } } }
     };
     Page { title: "Your bookings", visitor: &visitor, email: email.as_ref(), here, content }
@@ -228,7 +229,7 @@ fn told(flash: Flash, slots: &[Slot]) -> Markup {
             notice(&text, Some(link(slot, "Show it in the list")))
         }
         // It is not of this day; or a login that is asked for elsewhere.
-        (Flash::LogInFirst, _) => html! {},
+        (Flash::LogInFirst | Flash::LoginEnded, _) => html! {},
         (flash, _) => notice(flash.text(), None),
     }
 }

@@ -18,7 +18,7 @@ use rand::Rng;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::day_list::{self, Place};
+use super::day_list::{self, NO_SUCH_PAGE, Place};
 use super::segment::Segment;
 use super::slot_item::milliseconds;
 use super::visitor::Visitor;
@@ -26,7 +26,7 @@ use crate::app::AppState;
 use crate::clock::Clock;
 use crate::domain::{Day, DayPage, UserId};
 use crate::error::ApiError;
-use crate::events::{DaySlots, DayWatch};
+use crate::events::{DaySlots, DayWatch, slots_of};
 
 /// The longest time without an event. The script takes three times as much for silence. A proxy does
 /// not take the connection for a dead one meanwhile.
@@ -58,7 +58,7 @@ pub(super) async fn stream(
 ) -> Result<Response, ApiError> {
     let day = Day::parse(&day).map_err(|_| ApiError::NotFound("There is no such day."))?;
     let number = parameters.get("page").map_or("1", String::as_str);
-    let shown = DayPage::parse(day, number).ok_or(ApiError::NotFound("There is no such page."))?;
+    let shown = DayPage::parse(day, number).ok_or(NO_SUCH_PAGE)?;
     let viewer = visitor.identity.map(|identity| identity.user);
     if viewer.map(|viewer| viewer.to_string()).as_ref() != parameters.get("user") {
         // The page shows somebody else's name, and the wrong buttons.
@@ -66,6 +66,10 @@ pub(super) async fn stream(
         let event = Event::default().event("viewer").data("another");
         let only = stream::iter([Ok::<_, Infallible>(event)]);
         return Ok(Sse::new(only).into_response());
+    }
+    // A page that nobody can have seen costs no place among those that are watched.
+    if shown.number() > 1 && slots_of(&*state.repository, shown).await?.slots.is_empty() {
+        return Err(NO_SUCH_PAGE);
     }
     let clock = state.settings.clock;
     let end = visitor.identity.map(|identity| Instant::now() + until(identity.expires, clock));

@@ -1,5 +1,7 @@
 //! A day with more slots than a page has.
 
+use std::time::Duration;
+
 use booking::domain::Role;
 use hyper::Method;
 
@@ -73,6 +75,11 @@ async fn each_slot_of_a_day_is_on_one_page_which_links_and_bookings_lead_to() {
         let missing = ann.get(&format!("{day}?page={wrong}")).await;
         assert_eq!(missing.status, 404, "{wrong:?}");
         assert!(html(&missing).contains(&format!("<a href=\"{day}\">Back")), "{missing:?}");
+        let stream = format!("{day}/events?page={wrong}");
+        let mut stranger = Visitor::new(&service);
+        // A stream would go on for ever.
+        let answer = tokio::time::timeout(Duration::from_secs(60), stranger.get(&stream)).await;
+        assert_eq!(answer.map(|answer| answer.status.as_u16()), Ok(404), "{wrong:?}");
     }
 }
 
