@@ -16,7 +16,7 @@ use crate::service::{Service, now, token};
 
 /// Seconds from a slot's making to its beginning. On a busy machine a slot may have begun before
 /// anybody has looked; then the next one has more time.
-const LEADS: [u64; 4] = [5, 10, 20, 40];
+const LEADS: [u64; 3] = [5, 10, 20];
 
 /// A service, and when it began at the latest.
 struct Clocked {
