@@ -35,7 +35,9 @@ impl Span {
         if let (None, Some(span)) = (&entered, &self.0) {
             // A layer has panicked after another one had entered it, which would take it for the parent of
             // all spans to come on this thread.
-            unharmed(|| drop(span.with_subscriber(|(id, subscriber)| subscriber.exit(id))));
+            unharmed(|| {
+                span.with_subscriber(|(id, subscriber)| subscriber.exit(id));
+            });
         }
         EnteredSpan(entered)
     }

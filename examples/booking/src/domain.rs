@@ -1,6 +1,7 @@
 //! What the service is about, and what is valid: types that cannot be made from anything else.
 
 mod day;
+mod day_page;
 mod email;
 mod idempotency_key;
 mod network_mark;
@@ -9,6 +10,7 @@ mod slot;
 mod user;
 
 pub use self::day::Day;
+pub use self::day_page::DayPage;
 pub use self::email::Email;
 pub use self::idempotency_key::IdempotencyKey;
 pub use self::network_mark::NetworkMark;

@@ -1,9 +1,10 @@
 //! The slots of a day, told anew whenever they change: what a page shows live.
 //!
 //! A replica hears of its own bookings at once, and of those of other replicas by asking the
-//! database for each day that somebody looks at:
-//! - of the next two weeks once a second, which nobody can take away, as there are 14 of them;
-//! - of a later day once a second too, or less often if many such days are looked at;
+//! database for each page of a day that somebody looks at:
+//! - of the first pages of the next two weeks once a second, which nobody can take away, as there are
+//!   14 of them;
+//! - of each other page once a second too, or less often if many such pages are looked at;
 //! - of a day that is over, or beyond the horizon, never: nothing of it can be booked.
 
 mod streams;
@@ -20,24 +21,27 @@ use tokio_util::task::TaskTracker;
 use self::streams::{StreamPlace, Streams};
 use crate::app::Settings;
 use crate::clock::Clock;
-use crate::domain::{Day, Slot};
+use crate::domain::{Day, DayPage, Slot};
 use crate::error::ApiError;
 use crate::repository::{Repository, RepositoryError, SlotQuery};
 
 /// How often the database is asked for what other replicas did.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// So many days, from today on, are asked for that often whatever else is looked at.
+/// The first pages of so many days, from today on, are asked for that often whatever else is looked at.
 const NEAR_DAYS: i64 = 14;
 
-/// The queries for all later days are so far apart: 50 a second at most.
+/// The queries for all other pages are so far apart: 50 a second at most.
 const SHARE: Duration = Duration::from_millis(20);
 
-/// So many slots of a day are shown at most.
-pub const SLOTS_OF_A_DAY: usize = 200;
-
-/// The slots of a day, in order.
-pub type DaySlots = Arc<[Slot]>;
+/// The slots of a page, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DaySlots {
+    /// The slots.
+    pub slots: Arc<[Slot]>,
+    /// Whether the day has later slots.
+    pub more: bool,
+}
 
 /// Watches days.
 #[derive(Debug, Clone)]
@@ -46,7 +50,7 @@ pub struct Days(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     repository: Arc<dyn Repository>,
-    watched: Mutex<HashMap<Day, Weak<Watched>>>,
+    watched: Mutex<HashMap<DayPage, Weak<Watched>>>,
     streams: Streams,
     tasks: TaskTracker,
     ended: CancellationToken,
@@ -60,7 +64,7 @@ struct Watched {
     changed: Notify,
 }
 
-/// What a day's slots are, now and from now on. Dropped, it watches no more.
+/// What the slots of a page are, now and from now on. Dropped, it watches no more.
 #[derive(Debug)]
 pub struct DayWatch {
     receiver: watch::Receiver<DaySlots>,
@@ -89,7 +93,7 @@ impl Days {
         }))
     }
 
-    /// The slots of a day, as they are now and as they change, for a client at this address.
+    /// The slots of a page, as they are now and as they change, for a client at this address.
     ///
     /// # Errors
     /// [`ApiError::Unavailable`] when the database fails, or the service ends;
@@ -97,30 +101,30 @@ impl Days {
     ///
     /// # Cancel safety
     /// Nothing is left behind.
-    pub async fn watch(&self, day: Day, address: IpAddr) -> Result<DayWatch, ApiError> {
+    pub async fn watch(&self, page: DayPage, address: IpAddr) -> Result<DayWatch, ApiError> {
         let place = self.0.streams.enter(address)?;
         let watch = |watched| Ok(DayWatch::of(watched, place, &self.0.ended));
-        let known = self.0.watched().get(&day).and_then(Weak::upgrade);
+        let known = self.0.watched().get(&page).and_then(Weak::upgrade);
         if let Some(watched) = known {
             return watch(watched);
         }
-        let now = self.0.slots_of(day).await?;
+        let now = slots_of(&*self.0.repository, page).await?;
         if self.0.ended.is_cancelled() {
             return Err(ApiError::Unavailable);
         }
         let mut all = self.0.watched();
         all.retain(|_, watched| watched.strong_count() > 0);
         // Somebody may have come first meanwhile.
-        if let Some(watched) = all.get(&day).and_then(Weak::upgrade) {
+        if let Some(watched) = all.get(&page).and_then(Weak::upgrade) {
             drop(all);
             return watch(watched);
         }
         let (slots, _) = watch::channel(now);
         let watched = Arc::new(Watched { slots, changed: Notify::new() });
-        all.insert(day, Arc::downgrade(&watched));
+        all.insert(page, Arc::downgrade(&watched));
         drop(all);
-        if self.0.period(day).is_some() {
-            let looking = look(self.0.clone(), day, Arc::downgrade(&watched));
+        if self.0.period(page).is_some() {
+            let looking = look(self.0.clone(), page, Arc::downgrade(&watched));
             let ended = self.0.ended.clone();
             self.0.tasks.spawn(async move { ended.run_until_cancelled(looking).await });
         }
@@ -129,44 +133,63 @@ impl Days {
 
     /// Says that something of this day was changed here, so that it is looked at now.
     pub fn changed(&self, day: Day) {
-        if let Some(watched) = self.0.watched().get(&day).and_then(Weak::upgrade) {
+        let all = self.0.watched();
+        let pages = all.iter().filter(|(page, _)| page.day() == day);
+        for watched in pages.filter_map(|(_, watched)| watched.upgrade()) {
             watched.changed.notify_one();
         }
     }
 }
 
 impl Inner {
-    fn watched(&self) -> std::sync::MutexGuard<'_, HashMap<Day, Weak<Watched>>> {
+    fn watched(&self) -> std::sync::MutexGuard<'_, HashMap<DayPage, Weak<Watched>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn slots_of(&self, day: Day) -> Result<DaySlots, RepositoryError> {
-        let query = SlotQuery { day: Some(day), after: None, limit: SLOTS_OF_A_DAY };
-        Ok(self.repository.slots(&query).await?.into())
-    }
-
-    /// How long after the other the queries for a day are made, if they are.
-    fn period(&self, day: Day) -> Option<Duration> {
+    /// How long after the other the queries for a page are made, if they are.
+    fn period(&self, page: DayPage) -> Option<Duration> {
         let today = Day::of(self.clock.now());
-        match day.days_after(today) {
-            days if days < 0 => None,
-            days if days < NEAR_DAYS => Some(PERIOD),
-            days if days <= self.horizon_days => {
-                let watched = self.watched();
-                let later = watched
-                    .keys()
-                    .filter(|day| (NEAR_DAYS..=self.horizon_days).contains(&day.days_after(today)));
-                let count = u32::try_from(later.count()).unwrap_or(u32::MAX);
-                Some(PERIOD.max(SHARE.saturating_mul(count)))
-            }
-            _ => None,
+        let days = page.day().days_after(today);
+        if !(0..=self.horizon_days).contains(&days) {
+            return None;
         }
+        if is_near(page, today) {
+            return Some(PERIOD);
+        }
+        let watched = self.watched();
+        let others = watched.keys().filter(|page| {
+            let days = page.day().days_after(today);
+            (0..=self.horizon_days).contains(&days) && !is_near(**page, today)
+        });
+        let count = u32::try_from(others.count()).unwrap_or(u32::MAX);
+        Some(PERIOD.max(SHARE.saturating_mul(count)))
     }
 }
 
-/// Keeps a day up to date for as long as somebody watches it, and something of it may change.
-async fn look(days: Arc<Inner>, day: Day, watched: Weak<Watched>) {
-    while let Some(period) = days.period(day) {
+fn is_near(page: DayPage, today: Day) -> bool {
+    page.number() == 1 && page.day().days_after(today) < NEAR_DAYS
+}
+
+/// The slots of a page.
+///
+/// # Errors
+/// Those of the repository.
+pub async fn slots_of(
+    repository: &dyn Repository,
+    page: DayPage,
+) -> Result<DaySlots, RepositoryError> {
+    // The one more tells whether there is a later page.
+    let limit = DayPage::LENGTH + 1;
+    let query = SlotQuery { day: Some(page.day()), after: None, skip: page.skipped(), limit };
+    let mut slots = repository.slots(&query).await?;
+    let more = slots.len() > DayPage::LENGTH;
+    slots.truncate(DayPage::LENGTH);
+    Ok(DaySlots { slots: slots.into(), more })
+}
+
+/// Keeps a page up to date for as long as somebody watches it, and something of it may change.
+async fn look(days: Arc<Inner>, page: DayPage, watched: Weak<Watched>) {
+    while let Some(period) = days.period(page) {
         {
             let Some(watched) = watched.upgrade() else { return };
             let _ = tokio::time::timeout(period, watched.changed.notified()).await;
@@ -175,7 +198,7 @@ async fn look(days: Arc<Inner>, day: Day, watched: Weak<Watched>) {
             return;
         }
         // A database that is away for a while shows by nothing changing; /readyz tells.
-        let Ok(now) = days.slots_of(day).await else { continue };
+        let Ok(now) = slots_of(&*days.repository, page).await else { continue };
         let Some(watched) = watched.upgrade() else { return };
         watched.slots.send_if_modified(|slots| {
             let changed = *slots != now;
@@ -221,9 +244,9 @@ mod tests {
         Days::new(repository, ended, &settings)
     }
 
-    /// The day so many days after today.
-    fn day(days: i64) -> Day {
-        Day::of(NOW + Duration::days(days))
+    /// The first page of the day so many days after today.
+    fn page(days: i64) -> DayPage {
+        DayPage::first(Day::of(NOW + Duration::days(days)))
     }
 
     fn slot() -> Slot {
@@ -233,9 +256,9 @@ mod tests {
     }
 
     /// What is told next. To wait in vain is a failure, not a hang.
-    async fn next(watch: &mut DayWatch) -> Option<DaySlots> {
+    async fn next(watch: &mut DayWatch) -> Option<Arc<[Slot]>> {
         let minute = std::time::Duration::from_secs(60);
-        tokio::time::timeout(minute, watch.next()).await.expect("it is told")
+        tokio::time::timeout(minute, watch.next()).await.expect("it is told").map(|now| now.slots)
     }
 
     #[tokio::test]
@@ -245,8 +268,9 @@ mod tests {
         repository.insert_slots(std::slice::from_ref(&slot)).await.expect("it writes");
         let ended = CancellationToken::new();
         let days = days(repository.clone(), ended.clone());
-        let mut ann = days.watch(slot.day, HERE).await.expect("it reads");
-        let mut bob = days.watch(slot.day, HERE).await.expect("it reads");
+        let page = DayPage::first(slot.day);
+        let mut ann = days.watch(page, HERE).await.expect("it reads");
+        let mut bob = days.watch(page, HERE).await.expect("it reads");
         assert_eq!(&*next(&mut ann).await.expect("it goes on"), std::slice::from_ref(&slot));
         assert_eq!(&*next(&mut bob).await.expect("it goes on"), std::slice::from_ref(&slot));
 
@@ -270,13 +294,13 @@ mod tests {
         let days = days(Arc::new(LocalRepository::new()), CancellationToken::new());
         let mut watches = Vec::new();
         for over in [-20_000, -2, -1, 367, 5000] {
-            watches.push(days.watch(day(over), HERE).await.expect("it can be seen"));
+            watches.push(days.watch(page(over), HERE).await.expect("it can be seen"));
         }
         assert!(days.0.tasks.is_empty());
         assert_eq!(next(&mut watches[0]).await.as_deref(), Some(&[][..]));
         for ahead in [0, 1, 366] {
-            watches.push(days.watch(day(ahead), HERE).await.expect("it can be seen"));
-            watches.push(days.watch(day(ahead), HERE).await.expect("a day counts once"));
+            watches.push(days.watch(page(ahead), HERE).await.expect("it can be seen"));
+            watches.push(days.watch(page(ahead), HERE).await.expect("a day counts once"));
         }
         assert_eq!(days.0.tasks.len(), 3);
         drop(watches);
@@ -293,18 +317,20 @@ mod tests {
         for number in 0..=366 {
             // Of many addresses: one has not so many streams.
             let address = [10, 0, u8::try_from(number / 200).expect("it is small"), 1].into();
-            watches.push(days.watch(day(number), address).await.expect("none is refused"));
+            watches.push(days.watch(page(number), address).await.expect("none is refused"));
         }
-        assert_eq!(days.0.period(day(0)), Some(PERIOD));
-        assert_eq!(days.0.period(day(13)), Some(PERIOD));
-        assert_eq!(days.0.period(day(14)), Some(353 * SHARE), "50 queries a second, for 353 days");
-        assert_eq!(days.0.period(day(-1)), None);
-        assert_eq!(days.0.period(day(367)), None);
+        assert_eq!(days.0.period(page(0)), Some(PERIOD));
+        assert_eq!(days.0.period(page(13)), Some(PERIOD));
+        assert_eq!(days.0.period(page(14)), Some(353 * SHARE), "50 queries a second, for 353 days");
+        let second = DayPage::parse(page(0).day(), "2").expect("it is a page");
+        assert_eq!(days.0.period(second), Some(353 * SHARE), "only the first page is sure");
+        assert_eq!(days.0.period(page(-1)), None);
+        assert_eq!(days.0.period(page(367)), None);
         watches.truncate(100);
         days.0.watched().retain(|_, watched| watched.strong_count() > 0);
-        assert_eq!(days.0.period(day(14)), Some(86 * SHARE));
+        assert_eq!(days.0.period(page(14)), Some(86 * SHARE));
         watches.truncate(20);
         days.0.watched().retain(|_, watched| watched.strong_count() > 0);
-        assert_eq!(days.0.period(day(14)), Some(PERIOD));
+        assert_eq!(days.0.period(page(14)), Some(PERIOD));
     }
 }

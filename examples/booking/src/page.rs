@@ -12,12 +12,15 @@ mod accounts;
 mod assets;
 mod cookies;
 mod csrf;
+mod day_list;
 mod days;
 mod destination;
 mod events;
 mod flash;
 mod layout;
+mod posted;
 mod problem;
+mod segment;
 mod slot_item;
 mod slots;
 mod visitor;
@@ -35,6 +38,7 @@ pub fn routes() -> Router<AppState> {
         .route("/page/days/{day}", get(days::one))
         .route("/page/bookings", get(days::bookings))
         .route("/page/days/{day}/events", get(events::stream))
+        .route("/page/slots/{id}", get(slots::show))
         // Where a browser stays after a refusal; its reader may well ask for that address again.
         .route("/page/slots/{id}/book", get(slots::show).post(slots::book))
         .route("/page/slots/{id}/cancel", get(slots::show).post(slots::cancel))

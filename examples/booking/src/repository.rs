@@ -42,6 +42,8 @@ pub struct SlotQuery {
     pub day: Option<Day>,
     /// After this position (see [`Slot::position`]).
     pub after: Option<(OffsetDateTime, SlotId)>,
+    /// Without so many of the first.
+    pub skip: usize,
     /// So many at most.
     pub limit: usize,
 }
@@ -78,6 +80,9 @@ pub trait Repository: Send + Sync + fmt::Debug {
 
     /// Slots in the order of their [positions](Slot::position).
     async fn slots(&self, query: &SlotQuery) -> Result<Vec<Slot>>;
+
+    /// How many slots of the slot's day stand before it.
+    async fn slots_before(&self, slot: &Slot) -> Result<u64>;
 
     /// The slots that a user has booked and that have not ended at `now`, in the order of their
     /// positions, 200 at most.

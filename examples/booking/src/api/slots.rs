@@ -181,7 +181,7 @@ fn query(mut parameters: HashMap<String, String>) -> Result<SlotQuery, ApiError>
     if !parameters.is_empty() {
         return Err(ApiError::Malformed("The parameters are `day`, `limit` and `after`.".into()));
     }
-    Ok(SlotQuery { day, after, limit: limit.unwrap_or(DEFAULT_LIMIT) })
+    Ok(SlotQuery { day, after, limit: limit.unwrap_or(DEFAULT_LIMIT), ..SlotQuery::default() })
 }
 
 /// Names a slot's position, so that a page goes on behind it even if the slot has gone meanwhile.

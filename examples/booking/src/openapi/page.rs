@@ -8,8 +8,7 @@ use crate::error::ApiError;
 
 pub(super) const STYLE: &str = "\
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
-body { max-width: 60rem; margin: 0 auto; padding: 1rem; }
-h2 code { overflow-wrap: anywhere; }
+body { max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }
 caption { text-align: start; font-weight: bold; padding-top: .5rem; }
 th, td { border-bottom: 1px solid; padding: .25rem .5rem; text-align: start; vertical-align: top; }

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
 use super::destination::Destination;
 use super::flash::Flash;
-use super::layout::{self, Page, alert, csrf_field, notice};
-use super::visitor::{Posted, Visitor};
+use super::layout::{self, Page, alert, form_fields, notice};
+use super::posted::{Posted, Refused};
+use super::visitor::Visitor;
 use super::{cookies, problem};
 use crate::accounts;
 use crate::app::AppState;
@@ -66,9 +67,13 @@ pub(super) async fn register_form(parameters: Parameters, visitor: Visitor) -> R
 pub(super) async fn login(
     State(state): State<AppState>,
     ClientAddress(address): ClientAddress,
-    posted: Posted,
+    posted: Result<Posted, Refused>,
 ) -> Response {
-    let next = Destination::parse(posted.field("next"));
+    let posted = match posted {
+        Ok(posted) => posted,
+        Err(refused) => return not_read(Kind::Login, refused),
+    };
+    let next = posted.destination();
     let email = posted.field("email").trim();
     let outcome = match missing(&[("email", email), ("password", posted.field("password"))]) {
         Some(error) => Err(error),
@@ -87,9 +92,13 @@ pub(super) async fn login(
 pub(super) async fn register(
     State(state): State<AppState>,
     ClientAddress(address): ClientAddress,
-    posted: Posted,
+    posted: Result<Posted, Refused>,
 ) -> Response {
-    let next = Destination::parse(posted.field("next"));
+    let posted = match posted {
+        Ok(posted) => posted,
+        Err(refused) => return not_read(Kind::Register, refused),
+    };
+    let next = posted.destination();
     let mut errors = FieldErrors::default();
     let email = errors.take(Email::parse(posted.field("email").trim()));
     let password =
@@ -139,11 +148,24 @@ fn refused(kind: Kind, posted: &Posted, next: Destination, error: ApiError) -> R
     filled(kind, &posted.visitor, &shown, &[])
 }
 
+/// A form whose cookie has gone meanwhile, or was of a login that has ended, is shown again.
+fn not_read(kind: Kind, refused: Refused) -> Response {
+    match refused {
+        Refused::Outdated(visitor, fields) if visitor.identity.is_none() => {
+            let error = Some(ApiError::Forbidden(
+                "Nothing was done. Fill it in again. If this is said once more, let your browser \
+                 keep cookies.",
+            ));
+            let email = fields.text("email").to_owned();
+            form(kind, visitor, &Shown { next: fields.destination(), email, error })
+        }
+        refused => refused.into_response(),
+    }
+}
+
 fn form(kind: Kind, mut visitor: Visitor, shown: &Shown) -> Response {
     let bound = visitor.bind();
-    let told = visitor.flash.map(|_| cookies::removal(cookies::FLASH));
-    let cookies: Vec<_> = bound.into_iter().chain(told).collect();
-    filled(kind, &visitor, shown, &cookies)
+    filled(kind, &visitor, shown, bound.as_slice())
 }
 
 fn filled(
@@ -155,13 +177,12 @@ fn filled(
     let Shown { next, email, error } = shown;
     let fields = error.as_ref().map_or(&[][..], ApiError::fields);
     let content = html! {
-        @if let Some(error) = error { (summary(error)) }
+        @if let Some(error) = error { (summary(error, *next)) }
         @else if let Some(flash) = visitor.flash { (notice(flash.text(), None)) }
         h1 { (kind.title()) }
         // The browser's own checks are off: its bubbles vanish, and not every reader reads them.
         form.account method="post" action=(kind.path()) novalidate {
-            (csrf_field(visitor))
-            input type="hidden" name="next" value=(next);
+            (form_fields(visitor, *next))
             (email_field(email, fields))
             (password_field(kind, fields))
             button.book { (kind.title()) }
@@ -169,10 +190,10 @@ fn filled(
         p {
             @match kind {
                 Kind::Login => {
-                    "No account yet? " a href={ "/page/register?next=" (next) } { "Register" }
+                    "No account yet? " a href=(next.register()) { "Register" }
                 }
                 Kind::Register => {
-                    "You have an account? " a href={ "/page/login?next=" (next) } { "Log in" }
+                    "You have an account? " a href=(next.login()) { "Log in" }
                 }
             }
         }
@@ -190,13 +211,17 @@ fn filled(
 }
 
 /// All that is wrong, each with a link to its field.
-fn summary(error: &ApiError) -> Markup {
-    let (title, text) = problem::words(error);
+fn summary(error: &ApiError, next: Destination) -> Markup {
+    let (title, text) = match error {
+        // Nothing else is forbidden here.
+        ApiError::Forbidden(text) => (problem::OUTDATED, (*text).to_owned()),
+        error => problem::words(error),
+    };
     let more = html! {
         @if let ApiError::Invalid(fields) = error {
             ul { @for field in fields { li { a href={ "#" (field.field) } { (sentence(field)) } } } }
         } @else if let ApiError::Conflict(Conflict::UserExists) = error {
-            p { "There is an account with this email address. " a href="/page/login" { "Log in" } }
+            p { "There is an account with this email address. " a href=(next.login()) { "Log in" } }
         } @else {
             p { (text) }
         }

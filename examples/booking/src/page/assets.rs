@@ -1,14 +1,15 @@
 //! The page's style, script and icon, which are in the program.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use axum::extract::{Path, Query};
+use axum::extract::Query;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::segment::Segment;
 use crate::error::ApiError;
 
 pub(super) static STYLE: LazyLock<Asset> = LazyLock::new(|| {
@@ -43,23 +44,17 @@ impl Asset {
     }
 }
 
-/// The version that is asked for.
-#[derive(Deserialize)]
-pub(super) struct Version {
-    v: Option<String>,
-}
-
 /// Sends an asset, unless the browser has it. If another version is asked for, which another replica
 /// has named, this one is sent, and not kept.
 pub(super) async fn serve(
-    Path(name): Path<String>,
-    Query(version): Query<Version>,
+    Segment(name): Segment,
+    Query(version): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let all = [&STYLE, &SCRIPT, &ICON];
     let asset = all.into_iter().find(|asset| asset.name == name);
     let asset = asset.ok_or(ApiError::NotFound("There is no such path."))?;
-    let keep = if version.v.as_deref() == Some(&asset.hash) {
+    let keep = if version.get("v") == Some(&asset.hash) {
         "public, max-age=31536000, immutable"
     } else {
         "no-cache"

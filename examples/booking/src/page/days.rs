@@ -1,45 +1,62 @@
-//! The slots of a day.
+//! The slots of a day, and the bookings of a user.
 
-use axum::extract::{Path, State};
+use std::collections::HashMap;
+
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use time::OffsetDateTime;
 
+use super::day_list::{self, NO_SUCH_PAGE, Place};
 use super::destination::Destination;
 use super::flash::Flash;
-use super::layout::{Page, alert, csrf_field, notice, redirect_to};
-use super::slot_item::{self, FORM};
+use super::layout::{Page, alert, form_fields, notice, redirect_to};
+use super::segment::Segment;
+use super::slot_item::{self, FORM, milliseconds};
 use super::visitor::Visitor;
-use super::{cookies, problem};
+use super::{events, problem};
 use crate::app::AppState;
-use crate::domain::{Day, Slot};
+use crate::domain::{Day, DayPage, Slot};
 use crate::error::ApiError;
-use crate::events::SLOTS_OF_A_DAY;
-use crate::repository::SlotQuery;
+use crate::events::slots_of;
+
+const NO_SUCH_DAY: ApiError = ApiError::NotFound("There is no such day.");
 
 /// The slots of today.
 pub(super) async fn today(State(state): State<AppState>, visitor: Visitor) -> Response {
-    show(&state, &visitor, Day::of(state.settings.clock.now())).await
+    let today = Day::of(state.settings.clock.now());
+    show(&state, &visitor, DayPage::first(today)).await
 }
 
 /// The slots of a day.
 pub(super) async fn one(
     State(state): State<AppState>,
-    Path(day): Path<String>,
+    Segment(day): Segment,
+    Query(parameters): Query<HashMap<String, String>>,
     visitor: Visitor,
 ) -> Response {
-    match Day::parse(&day) {
-        Ok(day) => show(&state, &visitor, day).await,
-        Err(_) => problem::page(&visitor, &ApiError::NotFound("There is no such day.")),
+    let Ok(day) = Day::parse(&day) else { return problem::page(&visitor, &NO_SUCH_DAY) };
+    match DayPage::parse(day, parameters.get("page").map_or("1", String::as_str)) {
+        Some(page) => show(&state, &visitor, page).await,
+        None => problem::page_of(&visitor, &NO_SUCH_PAGE, Destination::day(day)),
     }
 }
 
-async fn show(state: &AppState, visitor: &Visitor, day: Day) -> Response {
-    let shown = visitor.flash.map(|_| cookies::removal(cookies::FLASH));
-    match content(state, visitor, day, None).await {
-        Ok(page) => page.page(visitor).respond(StatusCode::OK, shown.as_slice()),
-        Err(error) => problem::page(visitor, &error),
+async fn show(state: &AppState, visitor: &Visitor, page: DayPage) -> Response {
+    match content(state, visitor, page, None).await {
+        Ok(page) => page.page(visitor).respond(StatusCode::OK, &[]),
+        Err(error) => problem::page_of(visitor, &error, Destination::day(page.day())),
+    }
+}
+
+/// The page that has the slot. If that is not known, the first page of its day.
+pub(super) async fn page_of(state: &AppState, slot: &Slot) -> DayPage {
+    match state.repository.slots_before(slot).await {
+        Ok(before) => DayPage::behind(slot.day, before),
+        Err(error) => {
+            tracing::warn!(error = ?error.to_string(), "the page of a slot was not found");
+            DayPage::first(slot.day)
+        }
     }
 }
 
@@ -62,7 +79,7 @@ pub(super) async fn refusal(
             }
         },
     );
-    match content(state, visitor, slot.day, Some(alert)).await {
+    match content(state, visitor, page_of(state, slot).await, Some(alert)).await {
         Ok(mut page) => {
             page.title = format!("Error: {title} {}", page.title);
             problem::retry_after(page.page(visitor).respond(error.status(), &[]), error)
@@ -74,7 +91,8 @@ pub(super) async fn refusal(
 /// What the user has booked, of all days, and is not over.
 pub(super) async fn bookings(State(state): State<AppState>, visitor: Visitor) -> Response {
     let Some(identity) = visitor.identity else {
-        return redirect_to("/page/login?next=/page/bookings", Some(Flash::LogInFirst), &[]);
+        let login = Destination::Bookings.login();
+        return redirect_to(&login, Some(Flash::LogInFirst), &[]);
     };
     let now = state.settings.clock.now();
     let found = async {
@@ -85,14 +103,19 @@ pub(super) async fn bookings(State(state): State<AppState>, visitor: Visitor) ->
         Ok(found) => found,
         Err(error) => return problem::page(&visitor, &error),
     };
+    let here = Destination::Bookings;
     let content = html! {
+        @if let Some(flash) = visitor.flash { (notice(flash.text(), None)) }
         h1 { "Your bookings" }
+        // Says what has changed; nothing else, so that nothing else is read out.
+        p #news.unseen role="status" {}
         p.hint { "Times are in UTC." }
-        form id=(FORM) method="post" { (csrf_field(&visitor)) }
-        ol #bookings role="list" { @for slot in &slots { (slot_item::own(slot, now)) } }
+        form id=(FORM) method="post" { (form_fields(&visitor, here)) }
+        ol #bookings role="list" data-now=(milliseconds(now)) {
+            @for slot in &slots { (slot_item::own(slot, now)) }
+        }
         @if slots.is_empty() { p { "You have booked nothing. " a href="/" { "Today's slots" } } }
     };
-    let here = Destination::default();
     Page { title: "Your bookings", visitor: &visitor, email: email.as_ref(), here, content }
         .respond(StatusCode::OK, &[])
 }
@@ -100,7 +123,7 @@ pub(super) async fn bookings(State(state): State<AppState>, visitor: Visitor) ->
 struct Content {
     title: String,
     email: Option<crate::domain::Email>,
-    day: Day,
+    here: DayPage,
     html: Markup,
 }
 
@@ -110,7 +133,7 @@ impl Content {
             title: &self.title,
             visitor,
             email: self.email.as_ref(),
-            here: Destination::day(self.day),
+            here: Destination::Day(self.here),
             content: self.html.clone(),
         }
     }
@@ -119,49 +142,64 @@ impl Content {
 async fn content(
     state: &AppState,
     visitor: &Visitor,
-    day: Day,
+    page: DayPage,
     alert: Option<Markup>,
 ) -> Result<Content, ApiError> {
-    let query = SlotQuery { day: Some(day), after: None, limit: SLOTS_OF_A_DAY };
-    let slots = state.repository.slots(&query).await?;
+    let slots = slots_of(&*state.repository, page).await?;
+    if slots.slots.is_empty() && page.number() > 1 {
+        return Err(NO_SUCH_PAGE);
+    }
+    let day = page.day();
+    let here = Destination::Day(page);
     let email = visitor.email(state).await?;
     let user = visitor.identity.map(|identity| identity.user);
     let now = state.settings.clock.now();
     let title = slot_item::long(day);
-    let events = user.map_or_else(
-        || format!("/page/days/{day}/events"),
-        |user| format!("/page/days/{day}/events?user={user}"),
-    );
+    let stream = events::path(page, user);
+    let beat = events::BEAT.as_millis();
     let html = html! {
         @if let Some(alert) = alert { (alert) }
-        @else if let Some(flash) = visitor.flash { (told(flash, &slots)) }
+        @else if let Some(flash) = visitor.flash { (told(flash, &slots.slots)) }
         h1 { time datetime=(day) { (title) } }
         (navigation(day, Day::of(now)))
         @if user.is_none() {
             p.call {
-                a href={ "/page/login?next=" (Destination::day(day)) } { "Log in" } " or "
-                a href={ "/page/register?next=" (Destination::day(day)) } { "register" }
+                a href=(here.login()) { "Log in" } " or "
+                a href=(here.register()) { "register" }
                 " to book."
             }
         }
         p.hint {
             "Times are in UTC. "
             span #live hidden {}
-            noscript { "Reload the page to see what has changed." }
+            noscript {
+                "This is how it was at " (slot_item::clock(now)) ": reload the page to see what has \
+                 changed."
+            }
         }
         // Says what has changed; nothing else, so that nothing else is read out.
         p #news.unseen role="status" {}
-        form id=(FORM) method="post" { @if user.is_some() { (csrf_field(visitor)) } }
-        ol #slots role="list" data-events=(events) { (items(&slots, visitor, now)) }
-        p #none hidden[!slots.is_empty()] { "There are no slots on this day." }
-        @if slots.len() == SLOTS_OF_A_DAY { p { "These are the first " (SLOTS_OF_A_DAY) "." } }
+        form id=(FORM) method="post" { @if user.is_some() { (form_fields(visitor, here)) } }
+        (day_list::pages(page, &slots, Place::Above))
+        ol #slots role="list" data-events=(stream) data-beat=(beat) data-now=(milliseconds(now)) {
+            (day_list::items(&slots, user, now))
+        }
+        p #none hidden[!slots.slots.is_empty()] { (none(page)) }
+        (day_list::pages(page, &slots, Place::Below))
     };
-    Ok(Content { title: format!("Slots of {title}"), email, day, html })
+    let mut title = format!("Slots of {title}");
+    if page.number() > 1 {
+        title = format!("{title}, page {}", page.number());
+    }
+    Ok(Content { title, email, here: page, html })
 }
 
-fn items(slots: &[Slot], visitor: &Visitor, now: OffsetDateTime) -> Markup {
-    let user = visitor.identity.map(|identity| identity.user);
-    html! { @for slot in slots { (slot_item::item(slot, user, now)) } }
+fn none(page: DayPage) -> &'static str {
+    if page.number() > 1 {
+        "There are no slots on this page any more."
+    } else {
+        "There are no slots on this day."
+    }
 }
 
 fn navigation(day: Day, today: Day) -> Markup {
@@ -191,7 +229,7 @@ fn told(flash: Flash, slots: &[Slot]) -> Markup {
             notice(&text, Some(link(slot, "Show it in the list")))
         }
         // It is not of this day; or a login that is asked for elsewhere.
-        (Flash::LogInFirst, _) => html! {},
+        (Flash::LogInFirst | Flash::LoginEnded, _) => html! {},
         (flash, _) => notice(flash.text(), None),
     }
 }

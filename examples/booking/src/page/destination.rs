@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::domain::Day;
+use crate::domain::{Day, DayPage};
 
 const DAYS: &str = "/page/days/";
 const BOOKINGS: &str = "/page/bookings";
@@ -14,16 +14,16 @@ pub(super) enum Destination {
     /// Today's slots.
     #[default]
     Today,
-    /// Those of a day.
-    Day(Day),
+    /// A page of the slots of a day.
+    Day(DayPage),
     /// One's own bookings.
     Bookings,
 }
 
 impl Destination {
-    /// The slots of a day.
+    /// The first slots of a day.
     pub(super) fn day(day: Day) -> Self {
-        Self::Day(day)
+        Self::Day(DayPage::first(day))
     }
 
     /// The page that `path` names; today's if it names none.
@@ -31,15 +31,32 @@ impl Destination {
         if path == BOOKINGS {
             return Self::Bookings;
         }
-        path.strip_prefix(DAYS).and_then(|day| Day::parse(day).ok()).map_or(Self::Today, Self::Day)
+        path.strip_prefix(DAYS).and_then(page).map_or(Self::Today, Self::Day)
     }
+
+    /// The form of a login that leads here.
+    pub(super) fn login(self) -> String {
+        format!("/page/login?next={self}")
+    }
+
+    /// The form of a registration that leads here.
+    pub(super) fn register(self) -> String {
+        format!("/page/register?next={self}")
+    }
+}
+
+/// Reads `2027-01-31` or `2027-01-31?page=2`.
+fn page(text: &str) -> Option<DayPage> {
+    let (day, number) = text.split_once("?page=").unwrap_or((text, "1"));
+    DayPage::parse(Day::parse(day).ok()?, number)
 }
 
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Today => f.write_str("/"),
-            Self::Day(day) => write!(f, "{DAYS}{day}"),
+            Self::Day(page) if page.number() == 1 => write!(f, "{DAYS}{}", page.day()),
+            Self::Day(page) => write!(f, "{DAYS}{}?page={}", page.day(), page.number()),
             Self::Bookings => f.write_str(BOOKINGS),
         }
     }
@@ -51,9 +68,9 @@ mod tests {
 
     #[test]
     fn only_pages_of_ours_are_gone_to() {
-        let day = "/page/days/2027-01-31";
-        assert_eq!(Destination::parse(day).to_string(), day);
-        assert_eq!(Destination::parse("/page/bookings").to_string(), "/page/bookings");
+        for ours in ["/page/days/2027-01-31", "/page/days/2027-01-31?page=2", "/page/bookings"] {
+            assert_eq!(Destination::parse(ours).to_string(), ours);
+        }
         for elsewhere in [
             "",
             "https://evil.example/",
@@ -62,6 +79,11 @@ mod tests {
             "/page/days/../../evil",
             "/page/days/2027-01-31/../x",
             "/page/days/2027-01-31\r\nSet-Cookie: a=b",
+            "/page/days/2027-01-31?page=0",
+            "/page/days/2027-01-31?page=2&user=x",
+            "/page/days/2027-01-31?page=//evil.example",
+            "/page/days/2027-01-31?page=2\r\nSet-Cookie: a=b",
+            "/page/days/2027-01-31?next=//evil.example",
             "javascript:alert(1)",
             "/page/logout",
         ] {

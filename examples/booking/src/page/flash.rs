@@ -18,6 +18,8 @@ pub(super) enum Flash {
     LoggedOut,
     /// To do that one has to be logged in.
     LogInFirst,
+    /// The login of the form's page has ended.
+    LoginEnded,
 }
 
 impl Flash {
@@ -29,6 +31,7 @@ impl Flash {
             ("welcome", "") => Some(Self::Welcome),
             ("logged-out", "") => Some(Self::LoggedOut),
             ("log-in-first", "") => Some(Self::LogInFirst),
+            ("login-ended", "") => Some(Self::LoginEnded),
             _ => None,
         }
     }
@@ -41,6 +44,9 @@ impl Flash {
             Self::Welcome => "Welcome! Your account is open, and you are logged in.",
             Self::LoggedOut => "You are logged out.",
             Self::LogInFirst => "Log in first.",
+            Self::LoginEnded => {
+                "Your login has ended. Nothing was booked or cancelled: log in to go on."
+            }
         }
     }
 
@@ -61,6 +67,7 @@ impl fmt::Display for Flash {
             Self::Welcome => f.write_str("welcome"),
             Self::LoggedOut => f.write_str("logged-out"),
             Self::LogInFirst => f.write_str("log-in-first"),
+            Self::LoginEnded => f.write_str("login-ended"),
         }
     }
 }
@@ -72,8 +79,14 @@ mod tests {
     #[test]
     fn a_message_is_read_as_it_was_written_and_no_other_is() {
         let slot = SlotId::random();
-        for flash in [Flash::Booked(slot), Flash::Cancelled(slot), Flash::Welcome, Flash::LoggedOut]
-        {
+        for flash in [
+            Flash::Booked(slot),
+            Flash::Cancelled(slot),
+            Flash::Welcome,
+            Flash::LoggedOut,
+            Flash::LogInFirst,
+            Flash::LoginEnded,
+        ] {
             assert_eq!(Flash::parse(&flash.to_string()), Some(flash));
         }
         for wrong in ["", "booked", "booked.1", "welcome.x", "Send money to evil.example"] {

@@ -59,12 +59,12 @@ impl Page<'_> {
                             @if visitor.identity.is_some() {
                                 a href="/page/bookings" { "Your bookings" }
                                 form method="post" action="/page/logout" {
-                                    (csrf_field(visitor))
+                                    (form_fields(visitor, *here))
                                     button.quiet { "Log out" }
                                 }
                             } @else {
-                                a href={ "/page/login?next=" (here) } { "Log in" }
-                                a href={ "/page/register?next=" (here) } { "Register" }
+                                a href=(here.login()) { "Log in" }
+                                a href=(here.register()) { "Register" }
                             }
                         }
                     }
@@ -80,14 +80,22 @@ impl Page<'_> {
     pub(super) fn respond(&self, status: StatusCode, cookies: &[Cookie<'_>]) -> Response {
         let html = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
         let mut response = (status, html, self.html()).into_response();
+        // Each page says what it is to say once, and no later one says it again.
+        if self.visitor.flash.is_some() {
+            cookies::set(response.headers_mut(), &cookies::removal(cookies::FLASH));
+        }
         cookies.iter().for_each(|cookie| cookies::set(response.headers_mut(), cookie));
         response
     }
 }
 
-/// What a form of this visitor needs.
-pub(super) fn csrf_field(visitor: &Visitor) -> Markup {
-    html! { input type="hidden" name="csrf" value=(visitor.csrf().unwrap_or_default()); }
+/// What a form of this visitor needs: the token, and the page that a login leads to if the visitor's
+/// has ended.
+pub(super) fn form_fields(visitor: &Visitor, next: Destination) -> Markup {
+    html! {
+        input type="hidden" name="csrf" value=(visitor.csrf().unwrap_or_default());
+        input type="hidden" name="next" value=(next);
+    }
 }
 
 /// Something that happened. It has the focus, so that a screen reader begins with it.

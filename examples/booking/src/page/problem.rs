@@ -11,6 +11,9 @@ use super::layout::{Page, alert};
 use super::visitor::Visitor;
 use crate::error::{ApiError, Conflict};
 
+/// What a form is called that was made for another session, or for none.
+pub(super) const OUTDATED: &str = "This form is out of date";
+
 /// What happened, and what to do.
 pub(super) fn words(error: &ApiError) -> (&'static str, String) {
     let (_, title) = error.kind();
@@ -51,36 +54,44 @@ pub(super) fn retry_after(mut response: Response, error: &ApiError) -> Response 
 
 /// A page that has nothing but an error.
 pub(super) fn page(visitor: &Visitor, error: &ApiError) -> Response {
+    page_of(visitor, error, Destination::default())
+}
+
+/// As above, with the way back to a page of ours.
+pub(super) fn page_of(visitor: &Visitor, error: &ApiError, here: Destination) -> Response {
     let (title, text) = words(error);
-    retry_after(plain(visitor, error.status(), title, &text), error)
+    retry_after(plain(visitor, error.status(), title, &text, here), error)
 }
 
 /// 403: the request was made by another site's page.
 pub(super) fn foreign(visitor: &Visitor) -> Response {
     let text = "The request came from another site, so nothing was done.";
-    plain(visitor, StatusCode::FORBIDDEN, "Not allowed", text)
+    plain(visitor, StatusCode::FORBIDDEN, "Not allowed", text, Destination::default())
 }
 
-/// 403: the form was made for another session, or for none.
-pub(super) fn outdated(visitor: &Visitor) -> Response {
-    let text = if visitor.identity.is_some() {
-        "You have logged in since it was opened, perhaps as somebody else. Nothing was done: go \
-         back, reload the page, and try again."
-    } else {
-        "Your login may have ended, or your browser does not keep cookies. Nothing was done: log \
-         in, and try again."
-    };
-    plain(visitor, StatusCode::FORBIDDEN, "This form is out of date", text)
+/// 403: the form was made for an earlier login than the one that its sender has now.
+pub(super) fn outdated(visitor: &Visitor, here: Destination) -> Response {
+    let text = "You have logged in since it was opened, perhaps as somebody else. Nothing was \
+        done: go back, and try again.";
+    plain(visitor, StatusCode::FORBIDDEN, OUTDATED, text, here)
 }
 
-fn plain(visitor: &Visitor, status: StatusCode, title: &str, text: &str) -> Response {
+fn plain(
+    visitor: &Visitor,
+    status: StatusCode,
+    title: &str,
+    text: &str,
+    here: Destination,
+) -> Response {
+    let back = if here == Destination::Bookings { "your bookings" } else { "the slots" };
     let content = html! {
         h1 { "That did not work" }
         (alert(title, &html! { p { (text) } }))
-        p { a href="/" { "Back to the slots" } }
+        // No later page says it.
+        @if let Some(flash) = visitor.flash { p { (flash.text()) } }
+        p { a href=(here) { "Back to " (back) } }
     };
     let title = format!("Error: {title}");
-    let here = Destination::default();
     Page { title: &title, visitor, email: None, here, content }.respond(status, &[])
 }
 

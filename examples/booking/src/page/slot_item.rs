@@ -56,6 +56,14 @@ impl State {
             Self::YoursBegun => "Yours, has begun",
         }
     }
+
+    /// The state once the slot has begun, which the script shows by itself if the service is silent.
+    fn begun(self) -> Self {
+        match self {
+            Self::Yours | Self::YoursBegun => Self::YoursBegun,
+            Self::Free | Self::Taken | Self::Begun => Self::Begun,
+        }
+    }
 }
 
 /// The slot as one item of the list, as it is `now`. Two that look alike are alike to the byte.
@@ -63,10 +71,12 @@ pub(super) fn item(slot: &Slot, viewer: Option<UserId>, now: OffsetDateTime) -> 
     let state = State::of(slot, viewer, now);
     let label = label(slot);
     html! {
-        li.slot.(state.name()) id={ "slot-" (slot.id) } data-state=(state.text()) data-label=(label) {
+        li.slot.(state.name()) id={ "slot-" (slot.id) } data-state=(state.text()) data-label=(label)
+            data-starts=(milliseconds(slot.starts)) data-begun=(state.begun().text())
+        {
             h2 tabindex="-1" { (slot.title.as_str()) }
             div.details {
-                p.when { (time(slot.starts)) "–" (time(slot.ends)) }
+                p.when { (times(slot)) }
                 p.state { (state.text()) }
             }
             @match state {
@@ -84,14 +94,17 @@ pub(super) fn own(slot: &Slot, now: OffsetDateTime) -> Markup {
     let day = long(slot.day);
     let label = format!("{}, {day}", label(slot));
     html! {
-        li.slot.(state.name()) id={ "slot-" (slot.id) } {
+        li.slot.(state.name()) id={ "slot-" (slot.id) } data-state=(state.text()) data-label=(label)
+            data-starts=(milliseconds(slot.starts)) data-begun=(state.begun().text())
+        {
             h2 tabindex="-1" { (slot.title.as_str()) }
             div.details {
                 p.when {
-                    a href={ "/page/days/" (slot.day) "#slot-" (slot.id) } { (day) } ", "
-                    (time(slot.starts)) "–" (time(slot.ends))
+                    // The day can have several pages.
+                    a href={ "/page/slots/" (slot.id) } { (day) } ", "
+                    (times(slot))
                 }
-                @if state != State::Yours { p.state { (state.text()) } }
+                p.state hidden[state == State::Yours] { (state.text()) }
             }
             @if state == State::Yours { (button(slot, "cancel", "Cancel", &label)) }
         }
@@ -118,11 +131,25 @@ pub(super) fn long(day: Day) -> String {
     day.date().format(LONG).unwrap_or_else(|_| day.to_string())
 }
 
+/// From when to when. A slot may end on the day after, and take 24 hours.
+fn times(slot: &Slot) -> Markup {
+    html! {
+        (time(slot.starts)) "–" (time(slot.ends))
+        @if Day::of(slot.ends) != slot.day { " the next day" }
+    }
+}
+
 fn time(time: OffsetDateTime) -> Markup {
     let exact = time.format(&Rfc3339).unwrap_or_default();
     html! { time datetime=(exact) { (clock(time)) } }
 }
 
-fn clock(time: OffsetDateTime) -> String {
+/// A time of day, in UTC.
+pub(super) fn clock(time: OffsetDateTime) -> String {
     time.to_offset(UtcOffset::UTC).format(CLOCK).unwrap_or_default()
+}
+
+/// A time for the script: milliseconds of the Unix epoch.
+pub(super) fn milliseconds(time: OffsetDateTime) -> i128 {
+    time.unix_timestamp_nanos() / 1_000_000
 }

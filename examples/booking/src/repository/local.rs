@@ -113,7 +113,13 @@ impl Repository for LocalRepository {
             query.day.is_none_or(|day| slot.day == day)
                 && query.after.is_none_or(|after| slot.position() > after)
         };
-        Ok(all.in_order().filter(wanted).take(query.limit).cloned().collect())
+        Ok(all.in_order().filter(wanted).skip(query.skip).take(query.limit).cloned().collect())
+    }
+
+    async fn slots_before(&self, slot: &Slot) -> Result<u64> {
+        let all = self.collections();
+        let before = |other: &&Slot| other.day == slot.day && other.position() < slot.position();
+        Ok(all.in_order().filter(before).count() as u64)
     }
 
     async fn slots_of(&self, user: UserId, now: OffsetDateTime) -> Result<Vec<Slot>> {

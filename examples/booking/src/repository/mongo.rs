@@ -98,9 +98,10 @@ impl MongoRepository {
     }
 
     /// Found slots, in the order of their positions.
-    async fn find_slots(&self, filter: Document, limit: usize) -> Result<Vec<Slot>> {
+    async fn find_slots(&self, filter: Document, skip: usize, limit: usize) -> Result<Vec<Slot>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let found = self.slots.find(filter).sort(doc! { "starts": 1, "_id": 1 }).limit(limit);
+        let found = self.slots.find(filter).sort(doc! { "starts": 1, "_id": 1 });
+        let found = found.skip(skip as u64).limit(limit);
         let documents = within(async {
             let mut cursor = found.await?;
             let mut documents = Vec::new();
@@ -195,12 +196,20 @@ impl Repository for MongoRepository {
             let same = doc! { "starts": starts, "_id": { "$gt": id.to_string() } };
             filter.insert("$or", [later, same].to_vec());
         }
-        self.find_slots(filter, query.limit).await
+        self.find_slots(filter, query.skip, query.limit).await
+    }
+
+    async fn slots_before(&self, slot: &Slot) -> Result<u64> {
+        let starts = date_time(slot.starts);
+        let earlier = doc! { "starts": { "$lt": starts } };
+        let same = doc! { "starts": starts, "_id": { "$lt": slot.id.to_string() } };
+        let before = doc! { "day": slot.day.to_string(), "$or": [earlier, same] };
+        within(self.slots.count_documents(before)).await
     }
 
     async fn slots_of(&self, user: UserId, now: OffsetDateTime) -> Result<Vec<Slot>> {
         let his = doc! { "booking.user": user.to_string(), "ends": { "$gt": date_time(now) } };
-        self.find_slots(his, 200).await
+        self.find_slots(his, 0, 200).await
     }
 
     async fn count_bookings(&self, user: UserId, day: Day) -> Result<u64> {

@@ -84,7 +84,7 @@ async fn slots_are_found_in_order_by_day_and_by_owner() {
         let slots = [slot(72), slot(24), slot(24), slot(24), slot(-2)];
         repository.insert_slots(&slots).await.expect("it writes");
         let list = async |day: Option<Day>, after, limit| {
-            let query = SlotQuery { day, after, limit };
+            let query = SlotQuery { day, after, limit, ..SlotQuery::default() };
             repository.slots(&query).await.expect("it reads")
         };
         let all = list(None, None, 10).await;
@@ -97,7 +97,15 @@ async fn slots_are_found_in_order_by_day_and_by_owner() {
             pages.push(slot);
         }
         assert_eq!(pages, all, "each once, those of the same time too");
-        assert_eq!(list(Some(slots[1].day), None, 10).await.len(), 3);
+        let day = list(Some(slots[1].day), None, 10).await;
+        assert_eq!(day.len(), 3);
+        for (before, slot) in day.iter().enumerate() {
+            let query = SlotQuery { day: Some(slot.day), skip: before, limit: 1, after: None };
+            let found = repository.slots(&query).await.expect("it reads");
+            assert_eq!(found.as_slice(), std::slice::from_ref(slot));
+            let counted = repository.slots_before(slot).await.expect("it reads");
+            assert_eq!(counted, before as u64, "others of the same time have an order, too");
+        }
 
         for slot in [&slots[0], &slots[1], &slots[4]] {
             let booked = repository.book_slot(slot.id, &booking(ann, 1)).await;

@@ -76,7 +76,7 @@ async fn whoever_is_not_logged_in_is_asked_to() {
     let mut visitor = Visitor::new(&service);
     visitor.get("/page/login").await;
     let answer = visitor.post(&action(&slot, "book"), &[]).await;
-    assert_eq!(location(&answer), "/page/login");
+    assert_eq!(location(&answer), "/page/login?next=/");
     let page = visitor.follow(&answer).await;
     assert!(page.contains("Log in first"), "{page}");
 }
@@ -105,7 +105,7 @@ async fn a_slot_that_is_being_booked_is_a_423_with_a_way_to_try_again() {
         }
         // What the address bar says by now is asked for with GET.
         let shown = ann.get(&action(&slot, "book")).await;
-        assert_eq!(location(&shown), day_of(&service, &slot).await);
+        assert_eq!(location(&shown), format!("{}#slot-{slot}", day_of(&service, &slot).await));
     };
     tokio::select! {
         answer = booking => panic!("the other was to be thinking still: {answer:?}"),
@@ -135,7 +135,7 @@ async fn refusals_are_told_with_their_status() {
         assert_eq!(missing.status, 404);
         assert!(html(&missing).contains("There is no such slot."), "{missing:?}");
     }
-    for path in ["/page/days/2999-02-30", "/page/days/today"] {
+    for path in ["/page/days/2999-02-30", "/page/days/today", "/page/days/%ff"] {
         let missing = bob.get(path).await;
         assert_eq!(missing.status, 404);
         assert!(html(&missing).contains("There is no such day."), "{missing:?}");

@@ -17,13 +17,13 @@ use super::visitor::{Visitor, between, day_of, html, item};
 use crate::service::{Service, token, tokens};
 
 /// A stream of events.
-struct Events {
+pub(super) struct Events {
     body: Incoming,
     text: String,
 }
 
 impl Events {
-    async fn open(service: &Service, path: &str, session: Option<&str>) -> Self {
+    pub(super) async fn open(service: &Service, path: &str, session: Option<&str>) -> Self {
         let answer = ask(service, path, session).await;
         assert_eq!(answer.status(), 200, "{answer:?}");
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
@@ -31,9 +31,29 @@ impl Events {
     }
 
     /// The next event; none when the stream has ended. To wait in vain is a failure, not a hang.
-    async fn next(&mut self) -> Option<String> {
+    pub(super) async fn next(&mut self) -> Option<String> {
         let next = tokio::time::timeout(Duration::from_secs(60), self.read());
         next.await.expect("there is an event, or the end")
+    }
+
+    /// The next list.
+    pub(super) async fn next_list(&mut self) -> String {
+        let list = async {
+            loop {
+                let event = self.next().await.expect("the stream goes on");
+                if event.contains("event: slots") {
+                    return event;
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), list).await.expect("there is another list")
+    }
+
+    /// Waits for the end of the stream. Nothing happens before.
+    async fn end(&mut self) {
+        while let Some(event) = self.next().await {
+            assert!(event.contains("event: beat"), "{event}");
+        }
     }
 
     async fn read(&mut self) -> Option<String> {
@@ -80,10 +100,10 @@ async fn a_change_that_another_client_makes_comes_through_the_stream() {
 
     let bob = token(Role::Guest);
     assert_eq!(service.book(&slot, &bob).await.status, 201);
-    let second = events.next().await.expect("the change comes");
+    let second = events.next_list().await;
     assert!(item(&second, &slot).contains("data-state=\"Taken\""), "{second}");
     service.cancel(&slot, &bob).await;
-    let third = events.next().await.expect("the change comes");
+    let third = events.next_list().await;
     assert!(item(&third, &slot).contains("data-state=\"Free\""), "{third}");
 }
 
@@ -141,7 +161,7 @@ async fn a_stream_ends_with_the_login_of_who_reads_it() {
     let path = format!("/page/days/2999-01-01/events?user={user}");
     let mut events = Events::open(&service, &path, Some(&session)).await;
     events.next().await.expect("there is a list at once");
-    assert_eq!(events.next().await, None);
+    events.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,7 +171,7 @@ async fn a_stream_ends_with_the_service_and_does_not_hold_it_up() {
     let mut events = Events::open(&service, "/page/days/2999-01-01/events", None).await;
     events.next().await.expect("there is a list at once");
     service.replica.terminate().expect("it runs");
-    assert_eq!(events.next().await, None);
+    events.end().await;
     let end = tokio::time::timeout(Duration::from_secs(60), service.replica.wait()).await;
     assert!(end.expect("nothing holds it up").expect("it ends").success());
 }

@@ -14,7 +14,7 @@ use super::looks;
 use super::visitor::day_of;
 use crate::service::{NOW, PASSWORD, Service, database, discard, token};
 
-async fn log_in(browser: &Browser, url: &str) {
+pub(super) async fn log_in(browser: &Browser, url: &str) {
     browser.open(&format!("{url}/page/login")).await;
     browser.tab_to("#email").await;
     browser.press("ann@example.org").await;
