@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cache_lock::{LockManager, LockOptions};
 use test_support::wait_until;
+use tokio::task::JoinSet;
 
 use crate::{
     LONG, SECOND, acquiring,
@@ -27,21 +28,22 @@ const EXPIRES: [Duration; 5] = [
 async fn each_gets_the_lease_that_it_asks_for(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("room", &LONG).await.expect("it is free");
-    let line: Vec<_> = (0..60)
-        .map(|number| {
-            let (expire, renew) = (EXPIRES[number % 5], number % 2 == 0);
-            let mut options = LONG.expire(expire).renew(renew);
-            if number % 4 == 0 {
-                options = options.max_hold(expire * 3);
-            }
-            let mut waiting = acquiring(&locks, options);
-            poll_once(&mut waiting);
-            (expire, renew, tokio::spawn(waiting))
-        })
-        .collect();
+    let mut line = JoinSet::new();
+    for number in 0..60 {
+        let (expire, renew) = (EXPIRES[number % 5], number % 2 == 0);
+        let mut options = LONG.expire(expire).renew(renew);
+        if number % 4 == 0 {
+            options = options.max_hold(expire * 3);
+        }
+        let mut waiting = acquiring(&locks, options);
+        poll_once(&mut waiting);
+        line.spawn(async move { (expire, renew, waiting.await) });
+    }
     drop(guard);
-    for (expire, renew, waiting) in line {
-        let guard = guarded(waiting).await.expect("no panic").expect("it gets its turn");
+    // In the order of their grants: a waiter that a busy core does not poll in time stands in line again.
+    while let Some(waited) = guarded(line.join_next()).await {
+        let (expire, renew, acquired) = waited.expect("no panic");
+        let guard = acquired.expect("it gets its turn");
         let remaining = guard.remaining();
         let ratio = remaining.as_secs_f64() / expire.as_secs_f64();
         // A core may be blocked for a second until it is looked at here, and a short lease be over.

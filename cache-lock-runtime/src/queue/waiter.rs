@@ -59,7 +59,7 @@ pub(crate) struct Waiter {
     pub(crate) patience: Moment,
     /// Until when it waits for the first answer of the server.
     pub(crate) end: Moment,
-    /// Where it stands in its line. Read and written under the lock of all places.
+    /// Where it stands in its line. Read and written under the lock of its place.
     serial: AtomicU64,
     state: Mutex<State>,
     /// A question that the waiter's own future drives, until somebody else depends on it.

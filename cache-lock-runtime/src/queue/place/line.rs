@@ -7,8 +7,8 @@ use std::{
 
 use crate::{clock::Moment, queue::waiter::Waiter};
 
-/// The waiters of a place. Each step costs a logarithm of their number: a waiter that leaves holds the
-/// lock of all keys meanwhile, and all waiters of a key may leave in the same moment.
+/// The waiters of a place. Each step costs a logarithm of their number: all waiters of a key may leave in
+/// the same moment, each under the lock of the place.
 #[derive(Debug, Default)]
 pub(in crate::queue) struct Line {
     /// Mostly the only one, which needs no allocation. `None` only if there are no others.
