@@ -238,7 +238,7 @@ impl Drop for Request<'_> {
         if permit.is_some() && sent_at.after(store.inner.attempt) <= Moment::now() {
             drop(store.overdue(&link));
         }
-        let asked = Some((&*token, Moment::now().after(*expire)));
+        let asked = Some((token, Moment::now().after(*expire)));
         let passed = instead_of.as_ref().map(|token| (token, *lasts));
         for (token, lasts) in [asked, passed].into_iter().flatten() {
             let (over, key) = (Ended::new(token.clone(), *expire, lasts), key.clone());
