@@ -71,6 +71,19 @@ async fn a_user_who_may_not_do_all() {
     }
 }
 
+/// To release a lock takes a look at it, so a user who may not look gets none.
+#[tokio::test]
+async fn a_user_who_may_not_read_takes_no_lock_that_it_cannot_release() {
+    let server = RedisServer::builder().user("app", "word", &RULES.replace(" +get", "")).start();
+    let locks = LockManager::connect(&server.url_of_user("app")).await.expect("the user is let in");
+    let error = locks.acquire(key(), &ONCE).await.expect_err("it is forbidden");
+    let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), BackendErrorKind::Denied, "{error}");
+    assert_eq!(server.cli(&["EXISTS", "room:42"]), "0");
+    server.cli(&["ACL", "SETUSER", "app", "+get"]);
+    cycle(&locks).await.expect("the rules suffice, over the same connection");
+}
+
 #[tokio::test]
 async fn wrong_passwords() {
     let server = RedisServer::builder().password("right").user("app", "hunter2", RULES).start();

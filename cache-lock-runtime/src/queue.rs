@@ -16,15 +16,15 @@ use std::{
 
 use tokio::runtime::Handle;
 
-pub(crate) use self::{
-    seats::Seat,
-    waiter::{Outcome, Refusal, Waiter},
-};
 use self::{
     in_line::InLine,
     place::{Effects, Place, Scene, TakeOver},
     seats::{Seated, Seats},
     waiter::{Asked, Errand},
+};
+pub(crate) use self::{
+    seats::Seat,
+    waiter::{Outcome, Refusal, Waiter},
 };
 use crate::{
     agenda::{Agenda, Slot},

@@ -344,7 +344,7 @@ impl RedisStore {
         ended: &Ended,
         give_up: Moment,
     ) -> Result<Released, BackendError> {
-        let call = Call::release(&self.inner.scripts, key, ended, self.inner.links.count());
+        let call = Call::release(&self.inner.scripts, key, ended, self.inner.links.rights());
         let Ran { value, repeated } = self.run(Lane::Releases, give_up, &call).await?;
         self.note_refusal(&value);
         match read_released(&value) {

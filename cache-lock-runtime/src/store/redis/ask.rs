@@ -87,8 +87,8 @@ impl RedisStore {
             // What is in flight may be carried out by then.
             let arrived = now.after(over.expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
             let over = Ended { lasts: over.lasts.max(now).after(attempt), ..over };
-            let counts = store.inner.links.count();
-            let call = Call::release(&store.inner.scripts, &key, &over, counts);
+            let rights = store.inner.links.rights();
+            let call = Call::release(&store.inner.scripts, &key, &over, rights);
             let mut behind = pin!(store.run_over(&link, &call, arrived));
             let soon = Moment::now().after(attempt);
             let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
@@ -170,8 +170,8 @@ impl Request<'_> {
         self.fate = Sent::Out(out);
         let answer = {
             let RedisStore { inner } = self.store;
-            let (question, counts) = (self.question, inner.links.count());
-            let call = Call::ask(&inner.scripts, question, question.wait && heard, counts);
+            let (question, rights) = (self.question, inner.links.rights());
+            let call = Call::ask(&inner.scripts, question, question.wait && heard, rights);
             self.store.run_over(&link, &call, give_up).await
         };
         if let Sent::Out(out) = &mut self.fate {

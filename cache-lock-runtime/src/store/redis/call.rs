@@ -4,7 +4,10 @@ use std::{fmt::Display, time::Duration};
 
 use redis::{Cmd, RedisWrite, Value};
 
-use super::script::{LuaScript, Scripts};
+use super::{
+    inbox::Rights,
+    script::{LuaScript, Scripts},
+};
 use crate::{
     clock::Moment,
     fence::Numbers,
@@ -53,13 +56,13 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// A question for a lock. `listed`: it waits if the lock is taken. `counts`: the user may ask how
-    /// many subscribe to a channel.
+    /// A question for a lock. `listed`: it waits if the lock is taken. A user who may not read the record
+    /// could not release it, so the script reads it first, as for a token on the list.
     pub(super) fn ask(
         scripts: &'a Scripts,
         question: &Question,
         listed: bool,
-        counts: bool,
+        rights: Rights,
     ) -> Self {
         let Question { key, token, instead_of, aside, expire, block, listed: on_list, .. } =
             question;
@@ -70,8 +73,8 @@ impl<'a> Call<'a> {
         call.written(token).number(milliseconds(*expire)).number((*block).into());
         call.number(listed.into());
         if let Some(old) = instead_of {
-            call.written(old).number(claim(*expire, *aside)).counts(counts);
-        } else if *on_list {
+            call.written(old).number(claim(*expire, *aside)).counts(rights);
+        } else if *on_list || !rights.reads {
             call.number(1);
         }
         call
@@ -90,23 +93,23 @@ impl<'a> Call<'a> {
         call
     }
 
-    /// The end of a lease or a wait. `counts` as in [`Call::ask`].
+    /// The end of a lease or a wait.
     pub(super) fn release(
         scripts: &'a Scripts,
         key: &LockKey,
         ended: &Ended,
-        counts: bool,
+        rights: Rights,
     ) -> Self {
         let Ended { token, expire, aside, .. } = ended;
         let mut call = Self::new(&scripts.release, 2, 3, room(key, 1) + TOKEN);
         call.text(key.as_str()).written(key.waiting_key());
-        call.written(token).number(claim(*expire, *aside)).counts(counts);
+        call.written(token).number(claim(*expire, *aside)).counts(rights);
         call
     }
 
     /// The last argument of the scripts that grant, left out where the user may not count subscribers.
-    fn counts(&mut self, counts: bool) {
-        if counts {
+    fn counts(&mut self, rights: Rights) {
+        if rights.counts {
             self.number(1);
         }
     }

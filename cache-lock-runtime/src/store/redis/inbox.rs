@@ -42,6 +42,8 @@ pub(super) struct Mailbox {
     warned: AtomicBool,
     /// The user may ask how many subscribe to a channel.
     may_count: AtomicBool,
+    /// The user may not read a record.
+    may_not_read: AtomicBool,
     /// That scripts may not call TIME was said.
     warned_of_time: AtomicBool,
     /// The last connection over which [`LOOK`] was sent broke.
@@ -62,6 +64,7 @@ impl Mailbox {
             to_be_opened: AtomicU64::new(NONE),
             warned: AtomicBool::new(false),
             may_count: AtomicBool::new(false),
+            may_not_read: AtomicBool::new(false),
             warned_of_time: AtomicBool::new(false),
             broke: AtomicBool::new(false),
         };
@@ -88,9 +91,9 @@ impl Mailbox {
         self.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The user may ask how many subscribe to a channel.
-    pub(super) fn counts(&self) -> bool {
-        self.may_count.load(Ordering::Relaxed)
+    pub(super) fn rights(&self) -> Rights {
+        let counts = self.may_count.load(Ordering::Relaxed);
+        Rights { counts, reads: !self.may_not_read.load(Ordering::Relaxed) }
     }
 
     /// A connection is to be opened that listens.
@@ -138,7 +141,11 @@ impl Mailbox {
     fn note_scripts(&self, seen: Result<Value, RedisError>, server: &str) {
         // A server that is busy says nothing about rights.
         let Ok(Value::Array(seen)) = seen else { return };
-        let [Value::BulkString(time), Value::BulkString(count)] = &seen[..] else { return };
+        let [Value::BulkString(time), Value::BulkString(count), Value::BulkString(get)] = &seen[..]
+        else {
+            return;
+        };
+        self.may_not_read.store(is_command_denied(get), Ordering::Relaxed);
         self.may_count.store(count.is_empty(), Ordering::Relaxed);
         if !time.is_empty() && !self.warned_of_time.swap(true, Ordering::Relaxed) {
             let why = &*String::from_utf8_lossy(time);
@@ -270,9 +277,26 @@ impl Mailbox {
     }
 }
 
-/// Changes nothing. Returns why TIME and PUBSUB NUMSUB are refused, or "".
+/// Changes nothing. Returns why TIME, PUBSUB NUMSUB and GET are refused, or "".
 const LOOK: &str = "local time, count = redis.pcall('TIME'), redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]) \
-                    return {time.err or '', count.err or ''}";
+                    local get = redis.pcall('GET', ARGV[1]) \
+                    return {time.err or '', count.err or '', type(get) == 'table' and get.err or ''}";
+
+/// What the user may do, as far as a new connection tells.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rights {
+    /// Ask how many subscribe to a channel.
+    pub(super) counts: bool,
+    /// Read a record, without which no lock can be released.
+    pub(super) reads: bool,
+}
+
+/// The user may not run the command in a script, whatever its key is.
+fn is_command_denied(said: &[u8]) -> bool {
+    let said = String::from_utf8_lossy(said);
+    // The latter from version 7.2 on.
+    said.contains("can't run this command") || said.contains("no permissions to run the")
+}
 
 /// What is heard over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ use super::{
     config::Parsed,
     failure::describe,
     greeting,
-    inbox::{Hearing, Mailbox, is_over},
+    inbox::{Hearing, Mailbox, Rights, is_over},
 };
 use crate::{
     clock::Moment,
@@ -160,9 +160,9 @@ impl Links {
         self.mailbox.is_deaf()
     }
 
-    /// Whether the user may ask how many subscribe to a channel.
-    pub(super) fn count(&self) -> bool {
-        self.mailbox.counts()
+    /// What the user may do.
+    pub(super) fn rights(&self) -> Rights {
+        self.mailbox.rights()
     }
 
     /// An answer says that the user may not hand locks on.

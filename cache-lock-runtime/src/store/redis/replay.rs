@@ -24,6 +24,7 @@ use test_support::{PatternSubscriber, RedisServer};
 use super::{
     call::{Call, read_extended, read_released, read_reply},
     inbox::Mailbox,
+    inbox::Rights,
     script::Scripts,
 };
 use crate::{
@@ -46,6 +47,8 @@ const TICK_MILLISECONDS: i64 = 500;
 
 /// The token of a holder that knows nothing of the protocol.
 const FOREIGN: &str = "somebody else";
+/// Its user may do all.
+const ALL: Rights = Rights { counts: true, reads: true };
 
 /// What a manager asks of the server.
 #[derive(Clone, Debug)]
@@ -261,12 +264,12 @@ impl Server {
     fn call(&self, asked: &Asked) -> Call<'_> {
         match asked {
             Asked::Question { question, heard } => {
-                Call::ask(&self.scripts, question, question.wait && *heard, true)
+                Call::ask(&self.scripts, question, question.wait && *heard, ALL)
             }
             Asked::Extension(extension) => {
                 Call::extend(&self.scripts, std::slice::from_ref(extension))
             }
-            Asked::Release(ended) => Call::release(&self.scripts, &self.key, ended, true),
+            Asked::Release(ended) => Call::release(&self.scripts, &self.key, ended, ALL),
         }
     }
 
