@@ -27,9 +27,13 @@ pub(super) enum Lane {
     Questions,
 }
 
-/// A caller that is not polled within this time after its turn has come has its room taken back, and
-/// stands in the backlog again when it is polled: its future may be kept aside for as long as it likes.
-const TURN_LASTS: Duration = Duration::from_millis(10);
+/// A caller whose turn has come and that is not polled has its room taken back, and stands in the backlog
+/// again when it is polled: its future may be kept aside for as long as it likes. Its time is over when a
+/// caller that was given its turn so much later has taken it.
+const SKIPPED: Duration = Duration::from_millis(10);
+/// A runtime that is blocked polls no caller: then the time is over when none has taken its turn for so
+/// long. A busy one gets to all of them, however long that takes.
+const BLOCKED: Duration = Duration::from_millis(100);
 
 /// The requests in flight over one connection, and those that are still to be sent.
 pub(super) struct Window {
@@ -37,7 +41,6 @@ pub(super) struct Window {
     state: Mutex<Traffic>,
 }
 
-#[derive(Default)]
 struct Traffic {
     /// With those whose turn it is.
     in_flight: usize,
@@ -48,6 +51,10 @@ struct Traffic {
     backlog: [BTreeMap<u64, Waker>; 2],
     /// Who was given room, and when, and has not been polled since.
     turns: BTreeMap<u64, Moment>,
+    /// When a turn was taken last.
+    taken: Moment,
+    /// When the last of those that were taken had been given.
+    taken_of: Moment,
     serial: u64,
     /// A task of the driver takes back the room of callers that are not polled.
     watched: bool,
@@ -65,7 +72,7 @@ pub(super) enum Room {
 
 impl Window {
     pub(super) fn new(driver: Arc<Driver>) -> Arc<Self> {
-        Arc::new(Self { driver, state: Mutex::default() })
+        Arc::new(Self { driver, state: Mutex::new(Traffic::new()) })
     }
 
     /// Room for a request, if there is any and no earlier request waits for it.
@@ -138,7 +145,7 @@ impl Window {
         let window = Arc::clone(self);
         runtime.spawn(async move {
             loop {
-                window.driver.sleep_until(Moment::now().after(TURN_LASTS)).await;
+                window.driver.sleep_until(Moment::now().after(SKIPPED)).await;
                 let mut state = window.state();
                 state.take_back(Moment::now());
                 if state.backlog.iter().all(BTreeMap::is_empty) {
@@ -165,6 +172,22 @@ fn give_turns(mut state: MutexGuard<'_, Traffic>) {
 }
 
 impl Traffic {
+    fn new() -> Self {
+        let never = Moment::from_nanos(0);
+        Self {
+            in_flight: 0,
+            answered: 0,
+            limit: Limit::default(),
+            backlog: Default::default(),
+            turns: BTreeMap::new(),
+            taken: never,
+            taken_of: never,
+            serial: 0,
+            watched: false,
+            closed: false,
+        }
+    }
+
     fn has_room(&self) -> bool {
         self.in_flight < self.limit.size()
     }
@@ -189,7 +212,10 @@ impl Traffic {
 
     fn take_back(&mut self, now: Moment) {
         let before = self.turns.len();
-        self.turns.retain(|_, since| now < since.after(TURN_LASTS));
+        let (taken, taken_of) = (self.taken, self.taken_of);
+        self.turns.retain(|_, &mut given| {
+            taken_of < given.after(SKIPPED) && now < taken.max(given).after(BLOCKED)
+        });
         self.in_flight -= before - self.turns.len();
     }
 }
@@ -251,7 +277,9 @@ impl Future for Turn {
             state.serial += 1;
             state.serial
         });
-        if state.turns.remove(&serial).is_some() {
+        if let Some(given) = state.turns.remove(&serial) {
+            state.taken = Moment::now();
+            state.taken_of = state.taken_of.max(given);
             self.serial = None;
             drop(state);
             return Poll::Ready(Some(Permit::new(window)));

@@ -155,6 +155,29 @@ fn caller_that_is_not_polled_keeps_no_room_and_stays_first_in_line() {
     assert_eq!(window.state().in_flight, 0);
 }
 
+#[test]
+fn caller_that_is_skipped_keeps_no_room_while_others_take_their_turns() {
+    let (window, mut permits) = full();
+    let mut kept_aside = window.turn(Lane::Questions);
+    assert!(!has_come(&mut kept_aside));
+    let end = Moment::now().after(Duration::from_secs(30));
+    permits.pop();
+    while window.state().turns.values().len() == 1 {
+        let mut next = window.turn(Lane::Questions);
+        assert!(!has_come(&mut next), "there is room for one, and it is kept");
+        permits.pop();
+        std::thread::sleep(Duration::from_millis(1));
+        match poll(&mut next, Waker::noop()) {
+            Poll::Ready(Some(permit)) => permits.push(permit),
+            // What was kept aside was taken back, and given to this one.
+            _ => break,
+        }
+        assert!(Moment::now() < end, "it keeps its room");
+    }
+    drop((kept_aside, permits));
+    assert_eq!(window.state().in_flight, 0);
+}
+
 struct Panics(AtomicUsize);
 
 impl Wake for Panics {
