@@ -204,7 +204,8 @@ async fn a_server_without_scripts_is_named_without_their_text() {
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let error = locks.acquire(key(), &ONCE).await.expect_err("it runs no scripts");
     let shown = format!("{error} {error:?}");
-    assert!(shown.contains("unknown command 'EVAL'"), "{shown}");
+    // Each version has quotation marks of its own.
+    assert!(shown.contains("unknown command") && shown.contains("EVAL"), "{shown}");
     says_nothing_twice(&error);
     let is_lua = |text: &str| text.contains("args beginning with") || text.contains("redis.call");
     assert!(!is_lua(&shown), "{shown}");
