@@ -1,12 +1,12 @@
-//! The places of all keys that are held or waited for.
+//! The places of all keys that callers hold or wait for.
 //!
-//! Who has to do with a key keeps its seat, so the map is looked into when somebody comes, and when the
-//! place is idle again. Events of different keys do not wait for each other.
+//! Waiters, questions and leases keep the seat of their key. So the map is looked into when a caller comes
+//! and when a place is idle again, and events of different keys do not wait for each other.
 
 use std::{
     collections::{HashMap, hash_map},
     fmt,
-    hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState},
+    hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -25,8 +25,7 @@ const ROOM: usize = 128;
 /// Where the place of a key is.
 pub(crate) struct Seat {
     pub(super) key: LockKey,
-    hash: u64,
-    /// It is in the map no longer: who comes gets another seat. Written under the lock.
+    /// It is in the map no longer: the next caller gets another seat. Written under the lock.
     gone: AtomicBool,
     seated: Mutex<Seated>,
 }
@@ -39,6 +38,11 @@ pub(super) struct Seated {
 }
 
 impl Seat {
+    fn new(key: &LockKey, random: u64) -> Self {
+        let seated = Mutex::new(Seated { place: Place::new(random), alarm: None });
+        Self { key: key.clone(), gone: AtomicBool::new(false), seated }
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Seated> {
         // A place is whole between any two events, and no event runs code of a user.
         self.seated.lock().unwrap_or_else(PoisonError::into_inner)
@@ -62,33 +66,30 @@ impl fmt::Debug for Seat {
 
 #[derive(Default)]
 struct Part {
-    seats: HashMap<Hashed, Arc<Seat>, BuildHasherDefault<Known>>,
+    seats: HashMap<LockKey, Arc<Seat>>,
     /// The last seat that is gone, for the next key: a key that is not contended comes and goes with
     /// each lock.
     spare: Option<Arc<Seat>>,
 }
 
 impl Part {
-    fn new_seat(&mut self, key: &LockKey, hash: u64) -> Arc<Seat> {
-        let seat = || {
-            let place = Place::new(hash ^ Moment::now().as_nanos());
-            let seated = Mutex::new(Seated { place, alarm: None });
-            Seat { key: key.clone(), hash, gone: AtomicBool::new(false), seated }
-        };
+    fn new_seat(&mut self, key: &LockKey, random: u64) -> Arc<Seat> {
+        let seat = Seat::new(key, random);
         if let Some(mut spare) = self.spare.take()
-            // Else somebody still has to do with the key that it was for.
+            // Else a task or a lease still keeps the seat of the key that it was for.
             && let Some(free) = Arc::get_mut(&mut spare)
         {
-            *free = seat();
+            *free = seat;
             return spare;
         }
-        Arc::new(seat())
+        Arc::new(seat)
     }
 }
 
 /// The seats of a manager, by key.
 #[derive(Default)]
 pub(super) struct Seats {
+    /// Tells the part of a key.
     hasher: RandomState,
     parts: [Mutex<Part>; PARTS],
 }
@@ -98,22 +99,21 @@ impl Seats {
     pub(super) fn of(&self, key: &LockKey) -> Arc<Seat> {
         let hash = self.hasher.hash_one(key);
         let mut part = self.part(hash);
-        let hashed = Hashed { hash, key: key.clone() };
-        if let Some(seat) = part.seats.get(&hashed)
+        if let Some(seat) = part.seats.get(key)
             && !seat.is_gone()
         {
             return Arc::clone(seat);
         }
-        let seat = part.new_seat(key, hash);
-        part.seats.insert(hashed, Arc::clone(&seat));
+        let seat = part.new_seat(key, hash ^ Moment::now().as_nanos());
+        part.seats.insert(key.clone(), Arc::clone(&seat));
         seat
     }
 
     /// Takes a seat out that is gone.
     pub(super) fn remove(&self, seat: &Arc<Seat>) {
-        let mut part = self.part(seat.hash);
-        let hashed = Hashed { hash: seat.hash, key: seat.key.clone() };
-        if let hash_map::Entry::Occupied(entry) = part.seats.entry(hashed)
+        let mut part = self.part(self.hasher.hash_one(&seat.key));
+        if let hash_map::Entry::Occupied(entry) = part.seats.entry(seat.key.clone())
+            // A caller that came meanwhile has put another one in its place.
             && Arc::ptr_eq(entry.get(), seat)
         {
             part.spare = Some(entry.remove());
@@ -130,50 +130,15 @@ impl Seats {
 
     /// All seats that there are at some moment of the call; one that comes meanwhile may be missing.
     pub(super) fn all(&self) -> Vec<Arc<Seat>> {
-        self.parts
-            .iter()
-            .flat_map(|part| lock(part).seats.values().cloned().collect::<Vec<_>>())
-            .collect()
+        let seats = |part| lock(part).seats.values().cloned().collect::<Vec<_>>();
+        self.parts.iter().flat_map(seats).collect()
     }
 
     fn part(&self, hash: u64) -> MutexGuard<'_, Part> {
-        // The map of a part takes the other bits.
-        lock(&self.parts[(hash >> 32) as usize % PARTS])
+        lock(&self.parts[hash as usize % PARTS])
     }
 }
 
 fn lock(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A key whose hash is known: it is counted once for each lock.
-#[derive(PartialEq, Eq)]
-struct Hashed {
-    hash: u64,
-    key: LockKey,
-}
-
-impl Hash for Hashed {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-#[derive(Default)]
-struct Known(u64);
-
-impl Hasher for Known {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
 }
