@@ -86,7 +86,7 @@ pub(super) fn template_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
     Err(syn::Error::new_spanned(written, message))
 }
 
-/// The parameter, field or constant that somebody named without quotes and braces.
+/// The parameter, field or constant that the user named without quotes and braces.
 fn place(expr: &Expr) -> Option<Place> {
     match expr {
         Expr::Reference(reference) => place(&reference.expr),
@@ -138,7 +138,7 @@ pub(super) fn time(name: &'static str, input: ParseStream<'_>) -> syn::Result<Ti
 }
 
 /// Milliseconds that are written without a unit and are fewer than these are taken for seconds that
-/// somebody meant. 0 is the same in either.
+/// the user meant. 0 is the same in either.
 const BARE_MIN: u64 = 100;
 
 fn literal_time(

@@ -35,7 +35,7 @@ impl BackendError {
         self.kind
     }
 
-    /// The failure may pass without anybody changing the configuration.
+    /// The failure may pass without a change of the configuration.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         use BackendErrorKind::{

@@ -27,7 +27,7 @@ impl fmt::Display for LockError {
             Self::Contended { key, waited, no_expiry } => {
                 let hint = if *no_expiry { NO_EXPIRY } else { "" };
                 let waited = Rounded(*waited);
-                write!(f, "lock `{key}` is held by somebody else; gave up after {waited}{hint}")
+                write!(f, "lock `{key}` is held by another caller; gave up after {waited}{hint}")
             }
             Self::Backend { key, waited, source } => {
                 write!(f, "lock `{key}`: {source} (tried for {})", Rounded(*waited))
@@ -97,7 +97,7 @@ impl Error for LockError {
     }
 }
 
-/// A time as people write it: nobody waits for nanoseconds.
+/// A time as people write it, without nanoseconds.
 struct Rounded(Duration);
 
 impl fmt::Display for Rounded {

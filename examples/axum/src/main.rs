@@ -56,7 +56,7 @@ impl IntoResponse for Refusal {
         match self {
             Self::Taken => (StatusCode::CONFLICT, "the room is taken\n").into_response(),
             Self::Lock(error) if error.is_contended() => {
-                (StatusCode::CONFLICT, again, "somebody else reserves this room\n").into_response()
+                (StatusCode::CONFLICT, again, "another customer reserves this room\n").into_response()
             }
             // The handler had begun, and may have written.
             Self::Lock(error) if error.is_lost() => {

@@ -72,7 +72,7 @@ async fn opened_before(
     let Some(found) = found.filter(|found| found.id == asked.id) else {
         return Err(ApiError::Conflict(Conflict::UserExists));
     };
-    // Whoever knows the key can try passwords here: so it counts as a login.
+    // A person who knows the key can try passwords here, so it counts as a login.
     let attempt = state.limits.login(address, &asked.email)?;
     if !state.passwords.verify(password, Some(found.password_hash.clone())).await? {
         return Err(ApiError::KeyReused);

@@ -91,7 +91,7 @@ pub enum Write {
 }
 
 impl Write {
-    /// What may have happened, and what to do, for whoever sends requests.
+    /// What may have happened, and what to do, for a program that sends requests.
     fn advice(self) -> &'static str {
         match self {
             Self::Account { keyed: true } => {
@@ -122,7 +122,7 @@ impl Write {
         }
     }
 
-    /// The same for whoever uses the page.
+    /// The same for a user of the page.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
 //! The slots of a day, told anew whenever they change: what a page shows live.
 //!
 //! A replica hears of its own bookings at once, and of those of other replicas by asking the
-//! database for each page of a day that somebody looks at:
-//! - of the first pages of the next two weeks once a second, which nobody can take away, as there are
+//! database for each page of a day that a browser shows:
+//! - of the first pages of the next two weeks once a second, which no number of readers changes, as there are
 //!   14 of them;
 //! - of each other page once a second too, or less often if many such pages are looked at;
 //! - of a day that is over, or beyond the horizon, never: nothing of it can be booked.
@@ -187,7 +187,7 @@ pub async fn slots_of(
     Ok(DaySlots { slots: slots.into(), more })
 }
 
-/// Keeps a page up to date for as long as somebody watches it, and something of it may change.
+/// Keeps a page up to date while a stream watches it and a slot of it may change.
 async fn look(days: Arc<Inner>, page: DayPage, watched: Weak<Watched>) {
     while let Some(period) = days.period(page) {
         {

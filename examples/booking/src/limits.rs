@@ -1,7 +1,7 @@
 //! How often logins and registrations may be tried.
 //!
 //! **What logins are counted.** Those that fail. A login is counted before its password is compared,
-//! and given back if it is right, so nobody is kept out by having logged in often.
+//! and given back if it is right, so frequent logins keep no user out.
 //!
 //! **By what.** Guessing comes in three forms, and each has a budget of failures:
 //! - many passwords for one account from one network: [`Rates::failures_by_both`];
@@ -14,7 +14,7 @@
 //! stranger's guesses would pass, too. What tells the owner from the stranger is where the owner has
 //! logged in before: such a network is *known* to the account ([`User::networks`]), and its logins
 //! are counted by the first budget alone. A known network can be used for guessing at the rate of
-//! that budget, and only by somebody in the same network. An owner who comes from a new network
+//! that budget, and only by a client in the same network. An owner who comes from a new network
 //! during an attack has to wait, or comes from a known one.
 //!
 //! **The work.** Each comparison takes tens of milliseconds of a core, so [`Rates::logins`] bounds

@@ -18,7 +18,7 @@ const MOST_AT_ONCE: usize = 16;
 /// Hashes passwords on tokio's blocking threads.
 ///
 /// A hash takes tens of milliseconds of one core on purpose, so no more run at once than there are
-/// cores: a flood of logins must not take the memory, nor the time of everybody else.
+/// cores: a flood of logins must not take the memory, nor the time of other requests.
 #[derive(Debug, Clone)]
 pub struct Passwords {
     turns: Arc<Semaphore>,

@@ -56,7 +56,7 @@ impl Drop for Turn<'_> {
             line.add_permits(1);
         }
         // Under the lock, under which the copies are made, too: the last one to leave takes the
-        // line away, and nobody comes meanwhile.
+        // line away, and no request joins meanwhile.
         drop(line);
         if lines.get(&self.user).is_some_and(|line| Arc::strong_count(line) == 1) {
             lines.remove(&self.user);

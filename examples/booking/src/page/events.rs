@@ -69,7 +69,7 @@ pub(super) async fn stream(
         let only = stream::iter([Ok::<_, Infallible>(event)]);
         return Ok(Sse::new(only).into_response());
     }
-    // A page that nobody can have seen costs no place among those that are watched.
+    // An empty page costs no place among the pages that are watched.
     if shown.number() > 1 && slots_of(&*state.repository, shown).await?.slots.is_empty() {
         return Err(NO_SUCH_PAGE);
     }
@@ -95,7 +95,7 @@ struct Told {
 }
 
 impl Told {
-    /// Ends with the service, and with the login of who looks.
+    /// Ends with the service, and with the viewer's login.
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
         stream::unfold(self, async |mut told| {
             let event = match told.last {
@@ -124,14 +124,14 @@ impl Told {
         }
     }
 
-    /// How long there is nothing to tell, if nobody changes anything.
+    /// How long there is nothing to tell while no slot is changed.
     fn quiet(&self) -> Duration {
         let Some((slots, shown)) = &self.last else { return BEAT };
         let ahead = slots.slots.iter().map(|slot| slot.starts).filter(|starts| starts > shown);
         ahead.min().map_or(BEAT, |starts| BEAT.min(until(starts, self.clock) + ROUNDING))
     }
 
-    /// A slot that has begun looks different, though nobody has changed it; and a clock can be set.
+    /// A slot that has begun looks different, though no request has changed it; and a clock can be set.
     fn look_again(&mut self) -> Event {
         let now = self.clock.now();
         match &self.last {

@@ -1,4 +1,4 @@
-//! A form that somebody has sent.
+//! A form that a visitor has sent.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::error::ApiError;
 /// takes it as an argument; all other requests are refused before.
 #[derive(Debug)]
 pub(super) struct Posted {
-    /// Who sent it.
+    /// The visitor that sent it.
     pub(super) visitor: Visitor,
     fields: Fields,
 }
@@ -25,7 +25,7 @@ pub(super) struct Posted {
 #[derive(Debug, Default)]
 pub(super) struct Fields(HashMap<String, String>);
 
-/// Why a form was refused. As an answer it is the one for people who were logged in; the forms of
+/// Why a form was refused. As an answer it is the one for visitors that were logged in; the forms of
 /// accounts have an answer of their own.
 #[derive(Debug)]
 pub(super) enum Refused {

@@ -13,7 +13,7 @@ const RESERVE: usize = 64;
 
 /// The places of a server: as many as it was told, and a reserve.
 ///
-/// Whoever runs the service has to be able to ask how it does when it is full, so a connection in
+/// An operator has to be able to ask how a full service does, so a connection in
 /// the reserve may ask that, and nothing else. It has to ask soon and once, so that the reserve
 /// cannot be held.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl Places {
     pub(super) async fn ready(&self) -> OwnedSemaphorePermit {
         match self.reserve.clone().acquire_owned().await {
             Ok(reserve) => reserve,
-            // Nobody closes it.
+            // Nothing closes it.
             Err(_) => std::future::pending().await,
         }
     }

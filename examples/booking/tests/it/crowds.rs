@@ -92,7 +92,7 @@ async fn an_account_with_many_connections_leaves_the_places_to_others() {
     let busy: Vec<_> = all.iter().filter(|answer| answer.status == 423).collect();
     assert!(booked >= 1 && booked + busy.len() == all.len(), "{all:?}");
     assert_eq!(problem(busy[0], 423)["type"], "/docs#busy");
-    // Whoever asks for the user's lock has a place.
+    // The connection that asks for the user's lock has a place.
     let contended = service.metric("booking_locks_contended_total").await;
     assert_eq!(contended, 0.0, "they waited without one");
 }

@@ -144,7 +144,7 @@ async fn a_full_service_still_says_how_it_does() {
     let refused = service.get("/slots", None).await;
     assert_eq!(problem(&refused, 503)["type"], "/docs#unavailable");
     assert!(refused.header("retry-after").is_some());
-    // Those who have a place are served as ever.
+    // Connections that have a place are served as before.
     let answer = taken[3].call(hyper::Method::GET, "/slots", None, None).await;
     assert_eq!(answer.expect("it has a place").status, 200);
 }

@@ -1,4 +1,4 @@
-//! Slots that begin while somebody looks, and a service that is silent meanwhile.
+//! Slots that begin while a page is open, and a service that is silent meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::walk::log_in;
 use crate::service::{Service, now, token};
 
 /// Seconds from a slot's making to its beginning. On a busy machine a slot may have begun before
-/// anybody has looked; then the next one has more time.
+/// the test looks; then the next one has more time.
 const LEADS: [u64; 3] = [5, 10, 20];
 
 /// A service, and when it began at the latest.

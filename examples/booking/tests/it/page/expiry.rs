@@ -9,7 +9,7 @@ use booking::domain::{Role, UserId};
 use super::browser::{Browser, with_browser};
 use super::looks;
 use super::visitor::{Visitor, action, between, day_of, encoded, html, item, location};
-use super::walk::log_in;
+use super::walk::{log_in, send_login};
 use crate::service::{PASSWORD, SECRET, Service, now};
 
 const ENDED: &str = "Your login has ended.";
@@ -155,11 +155,7 @@ async fn a_user_whose_login_ends_logs_in_and_is_back_at_the_day() {
         let notice = browser.text(".notice").await.unwrap_or_default();
         assert!(notice.starts_with(ENDED), "{notice}");
         looks::check(&browser, "login-ended").await;
-        browser.tab_to("#email").await;
-        browser.press("ann@example.org").await;
-        browser.tab_to("#password").await;
-        browser.press(PASSWORD).await;
-        browser.enter().await;
+        send_login(&browser).await;
         let back = format!("location.pathname === '{day}' && !!document.querySelector('#slots')");
         browser.wait_for(&back).await;
         browser.tab_to(&format!("#slot-{slot} button")).await;

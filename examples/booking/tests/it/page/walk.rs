@@ -16,12 +16,17 @@ use crate::service::{NOW, PASSWORD, Service, database, discard, token};
 
 pub(super) async fn log_in(browser: &Browser, url: &str) {
     browser.open(&format!("{url}/page/login")).await;
+    send_login(browser).await;
+    browser.wait_for("location.pathname === '/' && !!document.querySelector('#slots')").await;
+}
+
+/// Fills in the form of the login that is open, and sends it.
+pub(super) async fn send_login(browser: &Browser) {
     browser.tab_to("#email").await;
     browser.press("ann@example.org").await;
     browser.tab_to("#password").await;
     browser.press(PASSWORD).await;
     browser.enter().await;
-    browser.wait_for("location.pathname === '/' && !!document.querySelector('#slots')").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
