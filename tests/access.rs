@@ -8,7 +8,7 @@ mod log;
 
 use std::time::Duration;
 
-use cache_lock::{BackendErrorKind, LockError, LockKey, LockManager, LockOptions, Released};
+use cache_lock::{BackendErrorKind, LockError, LockKey, LockManager, LockOptions, ReleaseOutcome};
 use test_support::{Data, Front, RedisServer, Verdict, wait_until};
 
 use self::chain::says_nothing_twice;
@@ -29,7 +29,7 @@ async fn cycle(locks: &LockManager) -> Result<(), LockError> {
         panic!("two hold it");
     }
     guard.extend(Duration::from_secs(60)).await?;
-    assert_eq!(guard.release().await?, Released::Released);
+    assert_eq!(guard.release().await?, ReleaseOutcome::Released);
     locks.run(key(), &ONCE, async |_| ()).await
 }
 
@@ -94,7 +94,7 @@ async fn wrong_passwords() {
         assert_eq!(kind, BackendErrorKind::Denied, "{message}");
         assert!(!message.contains("wr0ng") && !message.contains("hunter2"), "{message}");
     }
-    let lazy = LockManager::builder().lazy(&format!("redis://:wr0ng@127.0.0.1:{port}/"));
+    let lazy = LockManager::builder().connect_lazy(&format!("redis://:wr0ng@127.0.0.1:{port}/"));
     let error = lazy.expect("the URL is one").acquire(key(), &LockOptions::new()).await;
     let error = error.expect_err("the password is wrong");
     assert!(
@@ -111,7 +111,7 @@ async fn a_password_without_its_colon_is_not_shown() {
     let server = RedisServer::builder().password("hunter2").start();
     let without_colon = |user: &str| format!("redis://{user}@127.0.0.1:{}/", server.port());
     for url in [without_colon("hunter2"), without_colon("hunter2") + "?protocol=resp2"] {
-        let locks = LockManager::builder().lazy(&url).expect("the URL is one");
+        let locks = LockManager::builder().connect_lazy(&url).expect("the URL is one");
         let error = locks.acquire(key(), &ONCE).await.expect_err("it is not let in");
         let shown = format!("{error} {error:?} {locks:?}");
         assert!(!shown.contains("hunter2"), "{shown}");
@@ -218,7 +218,7 @@ async fn urls_that_are_none() {
         let (message, kind) = connect_error(url).await;
         assert_eq!(kind, BackendErrorKind::Configuration, "{message}");
         assert!(message.contains("expected `redis://"), "{message}");
-        assert!(LockManager::builder().lazy(url).is_err());
+        assert!(LockManager::builder().connect_lazy(url).is_err());
     }
     #[cfg(not(feature = "tls"))]
     {
@@ -256,7 +256,7 @@ async fn a_server_that_does_not_answer() {
 async fn a_program_that_starts_before_its_server() {
     let server = RedisServer::start();
     server.kill();
-    let locks = LockManager::builder().lazy(&server.url()).expect("the URL is one");
+    let locks = LockManager::builder().connect_lazy(&server.url()).expect("the URL is one");
     assert_eq!(locks.in_hand().connections, 0);
     locks.acquire(key(), &ONCE).await.expect_err("there is no server");
     server.restart(Data::Lose);

@@ -298,7 +298,7 @@ async fn no_body_without_a_lock(fleet: Fleet) {
         server.kill();
         let dead = refused(&here, "job", &once).await;
         assert!(matches!(dead, LockError::Backend { .. }), "{dead}");
-        let never = LockManager::builder().lazy(&server.url()).expect("the URL is fine");
+        let never = LockManager::builder().connect_lazy(&server.url()).expect("the URL is fine");
         let dead = refused(&never, "job", &once).await;
         assert!(matches!(dead, LockError::Backend { .. }), "{dead}");
     }

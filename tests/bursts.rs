@@ -181,7 +181,7 @@ async fn over_a_link(delay: Duration, expire: Duration) -> (Vec<Call>, Acquired)
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     let patient = LockManager::builder().attempt_timeout(Duration::from_secs(30));
-    let locks = patient.lazy(&server.url_through(proxy.port())).expect("a URL");
+    let locks = patient.connect_lazy(&server.url_through(proxy.port())).expect("a URL");
     let options = PATIENT.expire(expire).renew(false);
     // The server knows the scripts.
     guarded(locks.run("first", &options, async |_| ())).await.expect("it is free");

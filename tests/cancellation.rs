@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{InHand, LockGuard, LockManager, LockOptions, Released};
+use cache_lock::{InHand, LockGuard, LockManager, LockOptions, ReleaseOutcome};
 use test_support::wait_until;
 
 use self::fleet::{Fleet, on_both_stores};
@@ -89,7 +89,7 @@ async fn assert_clean(fleet: &Fleet, locks: &LockManager, what: impl std::fmt::D
     let guard = locks.try_acquire("room", &OPTIONS).await;
     let guard = guard.unwrap_or_else(|error| panic!("{what:?}: {error}"));
     let guard = guard.unwrap_or_else(|| panic!("{what:?}: the lock is held"));
-    assert_eq!(guard.release().await.ok(), Some(Released::Released), "{what:?}");
+    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "{what:?}");
 }
 
 /// Nothing here tests a slow server, so a busy machine must not look like one.
@@ -135,7 +135,7 @@ async fn acquire_of_a_lock_that_is_held_throughout(fleet: Fleet) {
             wait_until_idle(&locks);
         }
     }
-    assert_eq!(guard.release().await.ok(), Some(Released::Released), "nobody touched it");
+    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "nobody touched it");
     assert_clean(&fleet, &locks, "after the holder").await;
 }
 
@@ -147,7 +147,7 @@ async fn acquire_of_a_lock_that_is_being_released(fleet: Fleet) {
         let release = tokio::spawn(guard.release());
         let acquired = polled(cut, locks.acquire("room", &OPTIONS)).await;
         let released = release.await.expect("it does not panic").expect("the store answers");
-        assert_eq!(released, Released::Released);
+        assert_eq!(released, ReleaseOutcome::Released);
         let done = acquired.is_some();
         drop(acquired);
         assert_clean(&fleet, &locks, cut).await;
@@ -174,7 +174,7 @@ async fn extend(fleet: Fleet) {
         assert!(!guard.is_lost());
         guard.extend(LONG * 2).await.expect("it is still ours");
         assert!(guard.remaining() > LONG);
-        assert_eq!(guard.release().await.ok(), Some(Released::Released), "{cut:?}");
+        assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "{cut:?}");
         assert_clean(&fleet, &locks, cut).await;
         extended.is_some()
     })

@@ -17,7 +17,9 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{BackendErrorKind, LockError, LockManager, LockOptions, LostReason, Released};
+use cache_lock::{
+    BackendErrorKind, LockError, LockManager, LockOptions, LostReason, ReleaseOutcome,
+};
 use test_support::{Data, Direction, Fault, Front, Proxy, RedisServer, Verdict, wait_until};
 
 use self::{fleet::guarded, waiters::wait_until_listed};
@@ -32,7 +34,7 @@ async fn connect(port: u16) -> LockManager {
 }
 
 fn lazy(port: u16) -> LockManager {
-    LockManager::builder().lazy(&format!("redis://127.0.0.1:{port}/")).expect("a URL")
+    LockManager::builder().connect_lazy(&format!("redis://127.0.0.1:{port}/")).expect("a URL")
 }
 
 /// What was logged about the server on a port, from this level on.
@@ -58,7 +60,7 @@ async fn a_mute_connection_costs_a_caller_one_attempt() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     proxy.pass();
     let released = guarded(caller).await.expect("no panic").expect("the next connection works");
-    assert_eq!(released, Released::Released);
+    assert_eq!(released, ReleaseOutcome::Released);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,7 +80,7 @@ async fn a_mute_connection_costs_a_holder_no_lease() {
         guard.is_lost() || guard.remaining() > Duration::from_secs(5)
     });
     assert!(!guard.is_lost());
-    assert_eq!(guarded(guard.release()).await.ok(), Some(Released::Released));
+    assert_eq!(guarded(guard.release()).await.ok(), Some(ReleaseOutcome::Released));
 }
 
 /// The holder's next renewal is twenty minutes away.
@@ -107,7 +109,7 @@ async fn a_restart_with_data_ends_no_lease() {
     assert!(left() <= before, "a lease that is not renewed is not made longer");
     for guard in [renewed, fixed] {
         assert!(!guard.is_lost());
-        assert_eq!(guarded(guard.release()).await.ok(), Some(Released::Released));
+        assert_eq!(guarded(guard.release()).await.ok(), Some(ReleaseOutcome::Released));
     }
 }
 
@@ -166,7 +168,7 @@ async fn a_holder_behind_a_replica_finds_the_primary() {
     promoted.await.expect("no panic");
     let promoted = fail_over();
     let released = guarded(guard.release()).await;
-    assert_eq!(released.expect("the primary is there again"), Released::Released);
+    assert_eq!(released.expect("the primary is there again"), ReleaseOutcome::Released);
     promoted.await.expect("no panic");
 }
 
@@ -230,7 +232,7 @@ async fn pushes_have_a_connection_of_their_own_where_they_must() {
     let renewals = server.calls("pexpire");
     wait_until("it is renewed", || guard.is_lost() || server.calls("pexpire") > renewals + 1);
     assert!(!guard.is_lost());
-    assert_eq!(guarded(guard.release()).await.ok(), Some(Released::Released));
+    assert_eq!(guarded(guard.release()).await.ok(), Some(ReleaseOutcome::Released));
     guarded(waiter).await.expect("no panic").expect("it is told");
     assert_eq!(logged(front.port(), "a connection of their own"), 2, "one for each manager");
     assert_eq!(logged(front.port(), "no push notifications"), 0);
@@ -321,7 +323,7 @@ async fn without_hello_the_older_protocol_is_spoken() {
         let (holder, waiter) = (locks.acquire("room", &LONG).await, locks.clone());
         let waiter = tokio::spawn(async move { waiter.run("room", &LONG, async |_| ()).await });
         let released = guarded(holder.expect("it is free").release()).await;
-        assert_eq!(released.ok(), Some(Released::Released), "{verdict:?}");
+        assert_eq!(released.ok(), Some(ReleaseOutcome::Released), "{verdict:?}");
         guarded(waiter).await.expect("no panic").expect("it gets its turn");
     }
 }
@@ -344,7 +346,7 @@ async fn a_proxy_that_runs_scripts_alone_is_enough() {
     let waiter = locks.clone();
     let guard = guarded(locks.acquire("room", &LONG)).await.expect("it is free");
     let waiter = tokio::spawn(async move { waiter.run("room", &LONG, async |_| ()).await });
-    assert_eq!(guarded(guard.release()).await.ok(), Some(Released::Released));
+    assert_eq!(guarded(guard.release()).await.ok(), Some(ReleaseOutcome::Released));
     guarded(waiter).await.expect("no panic").expect("it gets its turn");
     assert_eq!(logged(front.port(), "no push notifications"), 1);
 }
@@ -361,7 +363,7 @@ async fn a_proxy_that_closes_at_scripts_without_keys_is_enough() {
     let guard = guarded(locks.acquire("room", &LONG)).await.expect("it is free");
     let waiter = tokio::spawn(async move { waiter.run("room", &LONG, async |_| ()).await });
     let released = guarded(guard.release()).await.expect("it is released");
-    assert_eq!(released, Released::Released);
+    assert_eq!(released, ReleaseOutcome::Released);
     guarded(waiter).await.expect("no panic").expect("it gets its turn");
 }
 

@@ -12,7 +12,9 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{BackendErrorKind, LockError, LockManager, LockOptions, LostReason, Released};
+use cache_lock::{
+    BackendErrorKind, LockError, LockManager, LockOptions, LostReason, ReleaseOutcome,
+};
 use test_support::{Data, Direction, Fault, Proxy, RedisServer, wait_until};
 
 use self::fleet::guarded;
@@ -89,7 +91,7 @@ impl Hammer {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_server_refuses() {
     let server = RedisServer::start();
-    let cold = LockManager::builder().lazy(&server.url()).expect("a URL");
+    let cold = LockManager::builder().connect_lazy(&server.url()).expect("a URL");
     let warm = connect(&server).await;
     let held = warm.acquire("held", &PATIENT).await.expect("it is free");
     server.kill();
@@ -128,7 +130,7 @@ async fn waiters_outlive_a_restart() {
     }
     // Its manager has asked about it as soon as it could.
     assert_eq!(guarded(held.lost()).await, LostReason::Gone);
-    assert_eq!(guarded(held.release()).await.ok(), Some(Released::AlreadyExpired));
+    assert_eq!(guarded(held.release()).await.ok(), Some(ReleaseOutcome::AlreadyExpired));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,7 +153,8 @@ async fn a_caller_kept_aside_keeps_nobody_from_connecting() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     proxy.set(Direction::Replies, Fault::Delay(Duration::from_millis(50)));
-    let locks = LockManager::builder().lazy(&server.url_through(proxy.port())).expect("a URL");
+    let locks =
+        LockManager::builder().connect_lazy(&server.url_through(proxy.port())).expect("a URL");
     let mut aside = std::pin::pin!(locks.acquire("aside", &PATIENT));
     std::future::poll_fn(|context| {
         assert!(aside.as_mut().poll(context).is_pending());
@@ -170,7 +173,7 @@ async fn a_silent_network() {
     let proxy = Proxy::start(server.port());
     let builder = || LockManager::builder().attempt_timeout(Duration::from_millis(100));
     let url = server.url_through(proxy.port());
-    let cold = builder().lazy(&url).expect("a URL");
+    let cold = builder().connect_lazy(&url).expect("a URL");
     let warm = builder().connect(&url).await.expect("the server runs");
     let held = warm.acquire("held", &PATIENT).await.expect("it is free");
     proxy.swallow();
@@ -197,7 +200,7 @@ async fn a_silent_network() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_server() {
     let server = RedisServer::start();
-    let cold = LockManager::builder().lazy(&server.url()).expect("a URL");
+    let cold = LockManager::builder().connect_lazy(&server.url()).expect("a URL");
     let warm = connect(&server).await;
     server.stop();
     for locks in [&cold, &warm] {
@@ -238,7 +241,7 @@ async fn a_server_that_is_out_of_memory() {
     let contended = guarded(locks.acquire("held", &ONCE)).await.expect_err("it is held");
     assert!(contended.is_contended(), "it is ours, whatever the server says: {contended}");
     guarded(held.extend(Duration::from_secs(60))).await.expect("that takes no memory");
-    assert_eq!(guarded(held.release()).await.ok(), Some(Released::Released));
+    assert_eq!(guarded(held.release()).await.ok(), Some(ReleaseOutcome::Released));
     server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     guarded(locks.run("room", &ONCE, async |_| ())).await.expect("there is room again");
 }
@@ -285,7 +288,7 @@ async fn scripts_that_are_flushed_all_the_time() {
                 // Tried once: not one call may fail.
                 let guard = guarded(locks.acquire("room", &ONCE)).await.expect("it is free");
                 guarded(guard.extend(Duration::from_secs(20))).await.expect("it is held");
-                assert_eq!(guarded(guard.release()).await.ok(), Some(Released::Released));
+                assert_eq!(guarded(guard.release()).await.ok(), Some(ReleaseOutcome::Released));
             }
         };
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(hammering));
@@ -322,9 +325,13 @@ async fn data_is_lost(lose: impl Fn(&RedisServer)) {
     ));
     assert_eq!(server.cli(&["EXISTS", "hall"]), "0", "what is gone is not made again");
     for guard in [first, second] {
-        assert_eq!(guarded(guard.release()).await.ok(), Some(Released::AlreadyExpired));
+        assert_eq!(guarded(guard.release()).await.ok(), Some(ReleaseOutcome::AlreadyExpired));
     }
-    assert_eq!(guarded(next.release()).await.ok(), Some(Released::Released), "nobody touched it");
+    assert_eq!(
+        guarded(next.release()).await.ok(),
+        Some(ReleaseOutcome::Released),
+        "nobody touched it"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

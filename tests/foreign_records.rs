@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use cache_lock::{BackendErrorKind, LockError, LockManager, LockOptions, LostReason, Released};
+use cache_lock::{
+    BackendErrorKind, LockError, LockManager, LockOptions, LostReason, ReleaseOutcome,
+};
 use test_support::RedisServer;
 
 const ONCE: LockOptions = LockOptions::new().timeout(Duration::ZERO);
@@ -124,7 +126,7 @@ async fn a_lock_that_is_replaced_while_it_is_held() {
                 let gone = LostReason::Gone;
                 assert!(matches!(lost, Err(LockError::Lost { reason, .. }) if reason == gone));
             }
-            assert_eq!(guard.release().await.ok(), Some(Released::AlreadyExpired));
+            assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::AlreadyExpired));
             assert_eq!(server.command(&["DUMP", "room"]), before, "{command:?} was touched");
             server.cli(&["DEL", "room"]);
         }

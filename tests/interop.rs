@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{LockGuard, LockManager, LockOptions, Released};
+use cache_lock::{LockGuard, LockManager, LockOptions, ReleaseOutcome};
 use test_support::RedisServer;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/interop/redis_py.py");
@@ -90,7 +90,7 @@ async fn redis_py_sees_our_lock_and_we_see_its() {
     let (server, locks) = start().await;
     let guard = locks.acquire("room:42", &ONCE).await.expect("it is free");
     assert_eq!(try_from_python(python, &server), "False");
-    assert_eq!(guard.release().await.ok(), Some(Released::Released));
+    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released));
 
     let mut holder = RedisPy::start(python, &server, &["hold"]);
     assert_eq!(holder.line(), "held");
@@ -168,7 +168,7 @@ async fn whoever_uses_set_nx_px_is_excluded_and_excludes() {
     assert_eq!(set("theirs"), "(nil)");
     assert_eq!(release("theirs"), "0");
     guard.extend(Duration::from_secs(60)).await.expect("nobody touched it");
-    assert_eq!(guard.release().await.ok(), Some(Released::Released));
+    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released));
 
     assert_eq!(set("theirs"), "OK");
     let error = locks.acquire("room:42", &ONCE).await.expect_err("they hold it");
@@ -185,5 +185,5 @@ async fn whoever_holds_our_token_may_release() {
     let token = server.cli(&["GET", "room:42"]);
     assert_eq!(server.cli(&["EVAL", REDLOCK_RELEASE, "1", "room:42", &token]), "1");
     guard.extend(Duration::from_secs(60)).await.expect_err("it was released");
-    assert_eq!(guard.release().await.ok(), Some(Released::AlreadyExpired));
+    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::AlreadyExpired));
 }

@@ -26,7 +26,8 @@ impl Network {
         let server = RedisServer::start();
         let proxy = Proxy::start(server.port());
         let url = server.url_through(proxy.port());
-        let locks = LockManager::builder().attempt_timeout(ATTEMPT).lazy(&url).expect("a URL");
+        let locks =
+            LockManager::builder().attempt_timeout(ATTEMPT).connect_lazy(&url).expect("a URL");
         let guard = locks.acquire("warm", &LONG.timeout(Duration::from_secs(30))).await;
         guard.expect("it is free").release().await.expect("the server answers");
         Self { server, proxy, locks }

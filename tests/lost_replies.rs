@@ -6,7 +6,7 @@ mod monitor;
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use cache_lock::{
-    BackendErrorKind, InHand, LockError, LockGuard, LockManager, LockOptions, Released,
+    BackendErrorKind, InHand, LockError, LockGuard, LockManager, LockOptions, ReleaseOutcome,
 };
 use test_support::{Direction, Fault, Proxy, RedisServer, wait_until};
 
@@ -71,7 +71,7 @@ async fn extended(guard: &LockGuard) {
 async fn released(guard: LockGuard) {
     match guard.release().await {
         Err(error) => assert!(error.is_retryable(), "{error}"),
-        released => assert_eq!(released.ok(), Some(Released::Released)),
+        released => assert_eq!(released.ok(), Some(ReleaseOutcome::Released)),
     }
 }
 
@@ -265,7 +265,7 @@ async fn an_answer_that_leaves_the_outcome_open_is_taken_back_and_asked_again() 
         assert!(!acquire.is_finished(), "{answer:?} ends the wait");
         proxy.pass();
         let guard = acquire.await.expect("no panic").expect(answer);
-        assert_eq!(guard.release().await.ok(), Some(Released::Released), "{answer:?}");
+        assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "{answer:?}");
         network.assert_clean().await;
     }
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use cache_lock::{
-    LockError, LockKey, LockManager, LockOptions, LostReason, Released, SingleFlight,
+    LockError, LockKey, LockManager, LockOptions, LostReason, ReleaseOutcome, SingleFlight,
 };
 use test_support::{Proxy, RedisServer, wait_until};
 use tokio::sync::oneshot::error::RecvError;
@@ -141,7 +141,7 @@ async fn losses_and_renewals(locks: LockManager) {
     let renewed = renewed.expect("it is free");
     tokio::time::sleep(3 * expire / 2).await;
     assert!(!renewed.is_lost());
-    assert_eq!(renewed.release().await.expect("it answers"), Released::Released);
+    assert_eq!(renewed.release().await.expect("it answers"), ReleaseOutcome::Released);
     let outcome = locks.run("renewed", &short, async |_| "the body's outcome").await;
     assert_eq!(outcome.expect("it is free"), "the body's outcome");
     wait_until("nothing is in hand", || locks.in_hand().leases == 0);

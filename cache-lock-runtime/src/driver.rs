@@ -190,7 +190,7 @@ impl Started {
             return Ok(());
         }
         let message = "the process was forked after the lock manager had started; \
-             make a manager in the child, or a lazy one before the fork";
+             make a manager in the child, or build it with connect_lazy before the fork";
         Err(BackendError::new(BackendErrorKind::Forked, message))
     }
 }

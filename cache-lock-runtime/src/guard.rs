@@ -23,7 +23,7 @@ use crate::{
     options::{OnLost, check_lease},
     queue::Ending,
     scope,
-    store::{Ended, Extended, Extension, Released},
+    store::{Ended, Extended, Extension, ReleaseOutcome},
 };
 
 /// A lock that is held. Dropping it releases it.
@@ -178,7 +178,7 @@ impl LockGuard {
     ///
     /// # Cancel safety
     /// When it is dropped before the answer has come, the lock is released in the background.
-    pub async fn release(mut self) -> Result<Released, LockError> {
+    pub async fn release(mut self) -> Result<ReleaseOutcome, LockError> {
         self.check_process()?;
         let started = Moment::now();
         let _running = self.manager.driver.running();
@@ -189,7 +189,7 @@ impl LockGuard {
         if let Some(released) = over {
             return Ok(released);
         }
-        let State::Releasing(ended) = &self.state else { return Ok(Released::Released) };
+        let State::Releasing(ended) = &self.state else { return Ok(ReleaseOutcome::Released) };
         let (store, key) = (&self.manager.store, &self.lease.key);
         // However short the lease was, it is good to know what became of it.
         let give_up = started.after(self.manager.attempt_timeout);
@@ -205,14 +205,14 @@ impl LockGuard {
             let passed_on = !self.manager.queues.released(&self.lease);
             self.state = State::Done;
             // A caller that came meanwhile was faster.
-            if passed_on && in_time && *released == Released::AlreadyExpired {
-                *released = Released::Released;
+            if passed_on && in_time && *released == ReleaseOutcome::AlreadyExpired {
+                *released = ReleaseOutcome::Released;
             }
         }
         let outcome = match &released {
-            Ok(Released::Released) => "released",
-            Ok(Released::AlreadyExpired) => "already expired",
-            Ok(Released::Unknown) => "unknown",
+            Ok(ReleaseOutcome::Released) => "released",
+            Ok(ReleaseOutcome::AlreadyExpired) => "already expired",
+            Ok(ReleaseOutcome::Unknown) => "unknown",
             Err(_) => "failed",
         };
         span.record(waited, outcome);
@@ -238,7 +238,7 @@ impl LockGuard {
 
     /// Ends the lease on this side. Returns what came of it, unless the server is still to be told,
     /// and whether it had not ended before.
-    fn let_go(&mut self) -> (Option<Released>, bool) {
+    fn let_go(&mut self) -> (Option<ReleaseOutcome>, bool) {
         let (ending, in_time) = self.manager.end(&self.lease);
         if !in_time {
             self.manager.counts.lost.fetch_add(1, Ordering::Relaxed);
@@ -246,15 +246,15 @@ impl LockGuard {
         let released = match ending {
             Ending::Release(_) if self.lease.lost_reason() == Some(LostReason::Gone) => {
                 self.manager.queues.released(&self.lease);
-                Released::AlreadyExpired
+                ReleaseOutcome::AlreadyExpired
             }
             Ending::Release(ended) => {
                 self.state = State::Releasing(ended);
                 return (None, in_time);
             }
             Ending::Released(released) => released,
-            Ending::Over if in_time => Released::Released,
-            Ending::Over => Released::AlreadyExpired,
+            Ending::Over if in_time => ReleaseOutcome::Released,
+            Ending::Over => ReleaseOutcome::AlreadyExpired,
         };
         self.state = State::Done;
         log::debug!(key = %self.lease.key, ?released, "lock released");

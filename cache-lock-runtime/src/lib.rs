@@ -47,5 +47,5 @@ pub use crate::{
     manager::{InHand, LockManager, LockManagerBuilder, LockStats},
     options::{LockOptions, OnLost},
     single_flight::{SingleFlight, SingleFlightError},
-    store::{Released, memory::MemoryStore},
+    store::{ReleaseOutcome, memory::MemoryStore},
 };

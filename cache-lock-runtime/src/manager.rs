@@ -525,7 +525,7 @@ impl LockManagerBuilder {
     /// # Errors
     /// [`LockError::Connect`] if the URL cannot be read, and [`LockError::InvalidOption`].
     #[cfg(feature = "redis")]
-    pub fn lazy(self, url: &str) -> Result<LockManager, LockError> {
+    pub fn connect_lazy(self, url: &str) -> Result<LockManager, LockError> {
         Ok(self.redis(url)?.0)
     }
 

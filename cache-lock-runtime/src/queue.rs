@@ -38,7 +38,7 @@ use crate::{
     owner::{OwnerToken, Owners},
     signal::wake_all,
     store::{
-        Ended, Failed, Fate, Inbox, Progress, Push, Question, Released, Reply, Store,
+        Ended, Failed, Fate, Inbox, Progress, Push, Question, ReleaseOutcome, Reply, Store,
         memory::MemoryStore,
     },
 };
@@ -92,7 +92,7 @@ pub(crate) enum Ending {
     /// The server has to be told.
     Release(Ended),
     /// The store has been told.
-    Released(Released),
+    Released(ReleaseOutcome),
 }
 
 impl Queues {

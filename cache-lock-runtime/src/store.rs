@@ -120,7 +120,7 @@ impl Ended {
 /// What a release found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Released {
+pub enum ReleaseOutcome {
     /// The lock was ours to the end, and is free now, or its next holder's.
     Released,
     /// The lease had ended before: somebody else may have held the lock since.
@@ -255,7 +255,7 @@ impl Store {
         key: &LockKey,
         ended: &Ended,
         give_up: Moment,
-    ) -> Result<Released, BackendError> {
+    ) -> Result<ReleaseOutcome, BackendError> {
         match self {
             Self::Memory(store) => Ok(store.release(key, &ended.token)),
             #[cfg(feature = "redis")]

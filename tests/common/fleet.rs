@@ -44,7 +44,7 @@ impl Fleet {
     pub(crate) fn cold_manager(&self, builder: LockManagerBuilder) -> LockManager {
         match self {
             Self::Memory(store) => builder.in_memory(store.clone()),
-            Self::Redis(server) => builder.lazy(&server.url()),
+            Self::Redis(server) => builder.connect_lazy(&server.url()),
         }
         .expect("the settings are valid")
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cache_lock::{LockGuard, LockManager, LockOptions, LostReason, Released};
+use cache_lock::{LockGuard, LockManager, LockOptions, LostReason, ReleaseOutcome};
 use test_support::{Data, RedisServer, wait_until};
 
 use crate::{
@@ -27,7 +27,7 @@ async fn a_renewal_that_fails_is_tried_again() {
         wait_until("one has come through", || extensions(&server) > 0);
         assert!(!guard.is_lost());
         wait_until("the renewal has ended", || locks.in_hand().tasks == 0);
-        assert_eq!(guard.release().await.expect("no failure"), Released::Released);
+        assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::Released);
     })
     .await;
 }
@@ -61,7 +61,7 @@ async fn a_server_may_restart_with_its_data() {
         // It has forgotten the scripts, and the connections.
         wait_until("it is renewed", || extensions(&server) > 0);
         assert!(!guard.is_lost());
-        assert_eq!(guard.release().await.expect("no failure"), Released::Released);
+        assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::Released);
     })
     .await;
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cache_lock::{LockGuard, LockKey, LockManager, LostReason, Released};
+use cache_lock::{LockGuard, LockKey, LockManager, LostReason, ReleaseOutcome};
 use test_support::{RedisServer, wait_until};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -55,7 +55,7 @@ async fn an_extension_by_hand_and_renewal_go_together(fleet: Fleet) {
     assert!(guard.remaining() > EXPIRE);
     sleep(5 * EXPIRE / 2).await;
     assert!(!guard.is_lost(), "renewal goes on from where the extension ends");
-    assert_eq!(guard.release().await.expect("no failure"), Released::Released);
+    assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::Released);
 }
 
 async fn many_leases_stay_held(fleet: Fleet) {

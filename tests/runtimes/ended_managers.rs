@@ -13,7 +13,7 @@ fn assert_nothing_is_left(port: u16) {
     let once = LockOptions::new().timeout(Duration::ZERO);
     for _ in 0..10 {
         let quick = LockManager::builder().attempt_timeout(Duration::from_millis(50));
-        let locks = quick.lazy(&format!("redis://127.0.0.1:{port}")).expect("a URL");
+        let locks = quick.connect_lazy(&format!("redis://127.0.0.1:{port}")).expect("a URL");
         let acquiring = runtime.block_on(locks.acquire("room", &once));
         drop(acquiring.expect_err("there is no server"));
     }

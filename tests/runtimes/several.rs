@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use cache_lock::{LockError, LockGuard, LockKey, LockManager, Released, private};
+use cache_lock::{LockError, LockGuard, LockKey, LockManager, ReleaseOutcome, private};
 use test_support::{RedisServer, wait_until};
 use tokio::runtime::Runtime;
 
@@ -73,7 +73,7 @@ fn a_runtime_that_rests_is_in_nobodys_way(fleet: Fleet) {
     let body = async |lock: &LockGuard| lock.token();
     other.block_on(locks.run("other", &once, body)).expect("the server answers");
     pollster::block_on(locks.run("outside", &once, body)).expect("the server answers");
-    assert_eq!(pollster::block_on(guard.release()).expect("it answers"), Released::Released);
+    assert_eq!(pollster::block_on(guard.release()).expect("it answers"), ReleaseOutcome::Released);
     resting.block_on(locks.run("resting", &once, body)).expect("it goes on where it was");
 }
 
@@ -90,7 +90,7 @@ fn callers_without_a_runtime(fleet: Fleet) {
             pollster::block_on(there.run("job", &PATIENT, body))
         });
         let token = guard.token();
-        assert_eq!(guard.release().await.expect("no failure"), Released::Released);
+        assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::Released);
         assert!(waiter.join().expect("no panic").expect("its turn comes") > token);
         here.shutdown().await;
     });
@@ -107,7 +107,7 @@ fn a_guard_outlives_its_runtime(fleet: Fleet) {
         let guard = acquire(&first);
         drop(first);
         assert!(!guard.is_lost());
-        assert_eq!(make().block_on(guard.release()).expect("no failure"), Released::Released);
+        assert_eq!(make().block_on(guard.release()).expect("no failure"), ReleaseOutcome::Released);
 
         let first = make();
         let guard = acquire(&first);

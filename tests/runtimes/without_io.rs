@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use cache_lock::{InHand, LockKey, LockManager, LockOptions, Released};
+use cache_lock::{InHand, LockKey, LockManager, LockOptions, ReleaseOutcome};
 use test_support::{RedisServer, wait_until};
 use tokio::runtime::Builder;
 
 #[test]
 fn locks_are_taken_extended_and_released() {
     let server = RedisServer::start();
-    let locks = LockManager::builder().lazy(&server.url()).expect("a URL");
+    let locks = LockManager::builder().connect_lazy(&server.url()).expect("a URL");
     for _ in 0..2 {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
@@ -18,7 +18,7 @@ fn locks_are_taken_extended_and_released() {
                 let key = LockKey::new("room").part(number);
                 let guard = locks.acquire(key, &LockOptions::new()).await.expect("it is free");
                 guard.extend(Duration::from_secs(60)).await.expect("it is ours");
-                assert_eq!(guard.release().await.ok(), Some(Released::Released));
+                assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released));
             }
             let value = locks.try_acquire("room", &LockOptions::new()).await;
             drop(value.expect("the server answers").expect("it is free"));

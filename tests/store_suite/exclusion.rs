@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use cache_lock::{LockGuard, LockKey, LockManager, LockOptions, Released};
+use cache_lock::{LockGuard, LockKey, LockManager, LockOptions, ReleaseOutcome};
 use test_support::wait_until;
 
 use crate::fleet::{Fleet, PATIENT, SHORT_LEASE, on_both_stores};
@@ -84,7 +84,7 @@ async fn try_acquire_does_not_wait(fleet: Fleet) {
         // Within the guard of the test, and so without the 60 s that the options speak of.
         assert!(locks.try_acquire("job", &PATIENT).await.expect("no failure").is_none());
     }
-    assert_eq!(guard.release().await.expect("no failure"), Released::Released);
+    assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::Released);
     assert!(there.try_acquire("job", &PATIENT).await.expect("no failure").is_some());
 }
 
@@ -106,7 +106,7 @@ async fn a_lock_that_was_let_go_is_free(fleet: Fleet) {
     let once = PATIENT.timeout(std::time::Duration::ZERO);
     for _ in 0..10 {
         let guard = here.acquire("job", &once).await.expect("the other has released it");
-        assert_eq!(guard.release().await.expect("no failure"), Released::Released);
+        assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::Released);
         let body = async |_: &LockGuard| ();
         there.run("job", &once, body).await.expect("the other has released it");
     }
@@ -135,7 +135,7 @@ async fn nothing_is_in_hand_when_nothing_is_held(fleet: Fleet) {
     assert_eq!(fleet.records(), 50);
     for (number, guard) in guards.into_iter().enumerate() {
         if number % 2 == 0 {
-            assert_eq!(guard.release().await.expect("no failure"), Released::Released);
+            assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::Released);
         }
     }
     assert_eq!(locks.in_hand().leases, 0, "at once, and not when they would have been renewed");

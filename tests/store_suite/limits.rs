@@ -82,7 +82,7 @@ fn a_builder_refuses_what_no_lock_could_use() {
     ] {
         let error = builder.clone().in_memory(MemoryStore::new()).expect_err("out of range");
         assert!(matches!(error, LockError::InvalidOption { option: o, .. } if o == option));
-        let error = builder.lazy("redis://127.0.0.1/").expect_err("out of range");
+        let error = builder.connect_lazy("redis://127.0.0.1/").expect_err("out of range");
         assert!(matches!(error, LockError::InvalidOption { option: o, .. } if o == option));
     }
 }

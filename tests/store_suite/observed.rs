@@ -62,7 +62,7 @@ async fn a_server_that_has_gone_does_not_answer() {
 
 #[tokio::test]
 async fn servers_that_cannot_be_asked_are_counted() {
-    let locks = LockManager::builder().lazy("redis://127.0.0.1:1").expect("the URL is one");
+    let locks = LockManager::builder().connect_lazy("redis://127.0.0.1:1").expect("the URL is one");
     let error = locks.try_acquire("job", &LockOptions::new()).await.expect_err("nobody is there");
     assert!(matches!(error, LockError::Backend { .. }), "{error}");
     assert_eq!(locks.stats().failed, 1);

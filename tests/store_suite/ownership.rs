@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cache_lock::{LockError, LockManager, LostReason, Released};
+use cache_lock::{LockError, LockManager, LostReason, ReleaseOutcome};
 use test_support::{RedisServer, wait_until};
 
 use crate::fleet::{Fleet, PATIENT, SHORT_LEASE, guarded, loss, on_both_stores};
@@ -23,9 +23,9 @@ async fn a_late_release_leaves_the_next_holder_alone(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let late = here.acquire("job", &SHORT_LEASE).await.expect("free");
     let next = there.acquire("job", &PATIENT).await.expect("the lease before ends");
-    assert_eq!(late.release().await.expect("no failure"), Released::AlreadyExpired);
+    assert_eq!(late.release().await.expect("no failure"), ReleaseOutcome::AlreadyExpired);
     assert!(here.try_acquire("job", &PATIENT).await.expect("no failure").is_none());
-    assert_eq!(next.release().await.expect("no failure"), Released::Released);
+    assert_eq!(next.release().await.expect("no failure"), ReleaseOutcome::Released);
 }
 
 async fn a_late_drop_leaves_the_next_holder_alone(fleet: Fleet) {
@@ -35,7 +35,7 @@ async fn a_late_drop_leaves_the_next_holder_alone(fleet: Fleet) {
     drop(late);
     wait_until("the drop has done its work", || here.in_hand().tasks == 0);
     assert!(here.try_acquire("job", &PATIENT).await.expect("no failure").is_none());
-    assert_eq!(next.release().await.expect("no failure"), Released::Released);
+    assert_eq!(next.release().await.expect("no failure"), ReleaseOutcome::Released);
 }
 
 async fn a_late_extension_leaves_the_next_holder_alone(fleet: Fleet) {
@@ -61,7 +61,7 @@ async fn a_release_after_the_end_is_quiet(fleet: Fleet) {
         // There the record stays until somebody looks at it.
         drop(locks.acquire("job", &PATIENT).await.expect("the lease before ends"));
     }
-    assert_eq!(guard.release().await.expect("no failure"), Released::AlreadyExpired);
+    assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::AlreadyExpired);
     assert_eq!(fleet.records(), 0);
 }
 
@@ -119,13 +119,13 @@ async fn an_overwritten_record_is_left_alone() {
         assert_eq!(loss(&error), Some(LostReason::Gone));
         assert!(guard.is_lost());
         untouched();
-        assert_eq!(guard.release().await.expect("no failure"), Released::AlreadyExpired);
+        assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::AlreadyExpired);
         untouched();
 
         server.cli(&["DEL", "job"]);
         let guard = locks.acquire("job", &PATIENT).await.expect("free");
         overwrite();
-        assert_eq!(guard.release().await.expect("no failure"), Released::AlreadyExpired);
+        assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::AlreadyExpired);
         untouched();
 
         server.cli(&["DEL", "job"]);

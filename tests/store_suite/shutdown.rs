@@ -214,7 +214,7 @@ async fn after_a_shutdown_nothing_is_sent() {
     let proxy = Proxy::start(server.port());
     let url = server.url_through(proxy.port());
     for used in [false, true] {
-        let locks = LockManager::builder().lazy(&url).expect("a URL");
+        let locks = LockManager::builder().connect_lazy(&url).expect("a URL");
         if used {
             let guard = locks.acquire("job", &PATIENT).await.expect("it is free");
             guard.release().await.expect("the server answers");

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cache_lock::{LockGuard, LockManager, Released};
+use cache_lock::{LockGuard, LockManager, ReleaseOutcome};
 use test_support::wait_until;
 
 use crate::{
@@ -71,7 +71,7 @@ async fn the_one_that_asks(fleet: Fleet) {
         let mut line: Vec<_> = (0..others).map(|_| acquiring(&locks, LONG)).collect();
         line.iter_mut().for_each(poll_once);
         drop(leader);
-        assert_eq!(guard.release().await.ok(), Some(Released::Released));
+        assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released));
         for waiting in line {
             drop(guarded(waiting).await.expect("it gets its turn"));
         }
@@ -87,7 +87,7 @@ async fn the_one_that_was_handed_the_lock(fleet: Fleet) {
         poll_once(&mut handed);
         let mut line: Vec<_> = (0..others).map(|_| acquiring(&locks, LONG)).collect();
         line.iter_mut().for_each(poll_once);
-        assert_eq!(guard.release().await.ok(), Some(Released::Released));
+        assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released));
         drop(handed);
         for waiting in line {
             drop(guarded(waiting).await.expect("it gets its turn"));
@@ -120,7 +120,7 @@ async fn at_every_poll_of_a_hand_over(fleet: Fleet) {
             let done = !matches!(acquired, Ok(None));
             drop(acquired);
             let released = releasing.await.expect("no panic").expect("the store answers");
-            assert_eq!(released, Released::Released);
+            assert_eq!(released, ReleaseOutcome::Released);
             drop(guarded(behind).await.expect("no panic").expect("it gets its turn"));
             assert_clean(&fleet, &locks);
             if done {
@@ -157,7 +157,7 @@ async fn thousands_of_waits(fleet: Fleet) {
     }
     wait_until_idle(&locks);
     assert_eq!(fleet.records(), 1, "the holder's record alone is left");
-    assert_eq!(guard.release().await.ok(), Some(Released::Released), "nobody touched it");
+    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "nobody touched it");
     drop(taken(&locks).await);
     assert_clean(&fleet, &locks);
     wait_until_idle(&holder);

@@ -111,7 +111,7 @@ pub enum BackendErrorKind {
     /// The URL or the TLS settings cannot be used.
     Configuration,
     /// The process was forked after the manager had started, and the manager's thread is the parent's.
-    /// Make a manager in the child, or build a `lazy` one before the fork and leave it untouched.
+    /// Make a manager in the child, or build one with `connect_lazy` before the fork and leave it untouched.
     Forked,
     /// The server said something else.
     Server,

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Extended, Extension, Question, RecordName, Recorded, Released, Reply, Store};
+use super::{Extended, Extension, Question, RecordName, Recorded, ReleaseOutcome, Reply, Store};
 use crate::{clock::Moment, fence::Numbers, key::LockKey, owner::OwnerToken};
 
 /// Keeps locks in memory. Clones share them, so several managers can stand for several processes
@@ -109,15 +109,15 @@ impl MemoryStore {
         (now, kept.collect())
     }
 
-    pub(crate) fn release(&self, key: &LockKey, token: &OwnerToken) -> Released {
+    pub(crate) fn release(&self, key: &LockKey, token: &OwnerToken) -> ReleaseOutcome {
         let mut records = self.records();
         match records.by_key.get(key) {
             Some(record) if record.token == *token => {
                 let in_time = Moment::now() < record.ends;
                 records.by_key.remove(key);
-                if in_time { Released::Released } else { Released::AlreadyExpired }
+                if in_time { ReleaseOutcome::Released } else { ReleaseOutcome::AlreadyExpired }
             }
-            _ => Released::AlreadyExpired,
+            _ => ReleaseOutcome::AlreadyExpired,
         }
     }
 

@@ -44,7 +44,7 @@ use self::{
     script::Scripts,
     window::{Lane, Room},
 };
-use super::{Ended, Extended, Extension, Inbox, Released, Store};
+use super::{Ended, Extended, Extension, Inbox, ReleaseOutcome, Store};
 use crate::{
     clock::Moment,
     driver::Driver,
@@ -343,15 +343,15 @@ impl RedisStore {
         key: &LockKey,
         ended: &Ended,
         give_up: Moment,
-    ) -> Result<Released, BackendError> {
+    ) -> Result<ReleaseOutcome, BackendError> {
         let call = Call::release(&self.inner.scripts, key, ended, self.inner.links.rights());
         let Ran { value, repeated } = self.run(Lane::Releases, give_up, &call).await?;
         self.note_refusal(&value);
         match read_released(&value) {
-            Some(true) => Ok(Released::Released),
+            Some(true) => Ok(ReleaseOutcome::Released),
             // The first request, whose answer was lost, may have released it.
-            Some(false) if repeated => Ok(Released::Unknown),
-            Some(false) => Ok(Released::AlreadyExpired),
+            Some(false) if repeated => Ok(ReleaseOutcome::Unknown),
+            Some(false) => Ok(ReleaseOutcome::AlreadyExpired),
             None => Err(unexpected(&value)),
         }
     }

@@ -56,7 +56,8 @@ impl IntoResponse for Refusal {
         match self {
             Self::Taken => (StatusCode::CONFLICT, "the room is taken\n").into_response(),
             Self::Lock(error) if error.is_contended() => {
-                (StatusCode::CONFLICT, again, "another customer reserves this room\n").into_response()
+                (StatusCode::CONFLICT, again, "another customer reserves this room\n")
+                    .into_response()
             }
             // The handler had begun, and may have written.
             Self::Lock(error) if error.is_lost() => {
@@ -88,7 +89,7 @@ fn router(locks: LockManager) -> Router {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let locks = match env::var("REDIS_URL") {
         // Starts without its server, too: the first request connects.
-        Ok(url) => LockManager::builder().lazy(&url)?,
+        Ok(url) => LockManager::builder().connect_lazy(&url)?,
         Err(_) => LockManager::in_memory(),
     };
     let listener = TcpListener::bind("127.0.0.1:3000").await?;

@@ -38,7 +38,7 @@ fn the_listings_are_the_program_and_its_tests() {
 async fn a_service_that_starts_before_redis_says_when_to_ask_again() {
     let server = RedisServer::start();
     server.kill();
-    let locks = LockManager::builder().lazy(&server.url()).expect("the URL is one");
+    let locks = LockManager::builder().connect_lazy(&server.url()).expect("the URL is one");
     let router = router(locks);
     for request in [Request::post("/rooms/42/ann"), Request::get("/healthz")] {
         let response = send(&router, request).await;

@@ -63,7 +63,7 @@ fn in_child(body: impl FnOnce() -> i32) -> i32 {
 
 fn children_of_a_lazy_manager_exclude_each_other() {
     let server = RedisServer::start();
-    let locks = LockManager::builder().lazy(&server.url()).expect("a URL");
+    let locks = LockManager::builder().connect_lazy(&server.url()).expect("a URL");
     assert_eq!(in_child(|| acquire(&locks)), ACQUIRED);
     assert_eq!(in_child(|| acquire(&locks)), CONTENDED);
     assert_eq!(acquire(&locks), CONTENDED, "the parent is another one as well");
@@ -71,9 +71,10 @@ fn children_of_a_lazy_manager_exclude_each_other() {
 
 fn child_of_a_started_manager_is_refused() {
     let server = RedisServer::start();
-    for locks in
-        [LockManager::in_memory(), LockManager::builder().lazy(&server.url()).expect("a URL")]
-    {
+    for locks in [
+        LockManager::in_memory(),
+        LockManager::builder().connect_lazy(&server.url()).expect("a URL"),
+    ] {
         block_on(async {
             let guard = locks.acquire("other", &OPTIONS).await.expect("it is free");
             guard.release().await.expect("the server answers");
@@ -90,9 +91,10 @@ fn child_of_a_started_manager_is_refused() {
 
 fn child_of_a_holder_leaves_its_lease_alone() {
     let server = RedisServer::start();
-    for locks in
-        [LockManager::in_memory(), LockManager::builder().lazy(&server.url()).expect("a URL")]
-    {
+    for locks in [
+        LockManager::in_memory(),
+        LockManager::builder().connect_lazy(&server.url()).expect("a URL"),
+    ] {
         // A copy of it is the child's.
         let mut guard = block_on(locks.acquire("room", &OPTIONS)).ok();
         let mut take = || guard.take().expect("it is free");

@@ -19,7 +19,7 @@ use crate::{
     key::LockKey,
     lease::attempt,
     log,
-    store::{Ended, Failed, Fate, Progress, Question, Released, Reply},
+    store::{Ended, Failed, Fate, Progress, Question, ReleaseOutcome, Reply},
 };
 
 impl RedisStore {
@@ -115,7 +115,7 @@ impl RedisStore {
         let (mut pause, mut answered) = (RELEASE_PAUSE, false);
         while Moment::now() < if answered { arrived } else { over.lasts } {
             let released = self.release(key, over, over.lasts).await;
-            if matches!(released, Ok(Released::Released)) {
+            if matches!(released, Ok(ReleaseOutcome::Released)) {
                 return;
             }
             answered = released.is_ok();
