@@ -9,26 +9,28 @@ use std::{
 use tracing::field::Empty;
 
 use crate::{
-    clock::Moment,
+    clock::Instant,
+    driver::Running,
     error::{BackendError, BackendErrorKind, LockError},
     guard::LockGuard,
     key::LockKey,
+    key_queues::{Acquire, AcquireOutcome},
     lease::Lease,
     log::{self, Span},
-    manager::Inner,
+    manager_core::Core,
     options::{LockOptions, Settings},
-    queue::{Outcome, Refusal, Waiter},
+    protocol::waiter::{Refusal, Waiter},
     scope,
 };
 
 /// Acquires `key`, or says why not. All of it ends by `timeout`, or by the bound of one attempt if
 /// that is longer.
 pub(crate) async fn acquire(
-    manager: &Arc<Inner>,
+    manager: &Arc<Core>,
     key: LockKey,
     options: &LockOptions,
 ) -> Result<LockGuard, LockError> {
-    let started = Moment::now();
+    let started = Instant::now();
     if manager.is_closed() {
         return Err(LockError::ShutDown);
     }
@@ -41,96 +43,117 @@ pub(crate) async fn acquire(
         return Err(LockError::Nested { key });
     }
     manager.start().map_err(|error| LockError::backend(&key, Duration::ZERO, error))?;
-    if !manager.is_closed()
-        && let Some(lease) = manager.queues.take(&key, settings, enclosing.as_ref())
-    {
-        let guard = LockGuard::new(Arc::clone(manager), lease, Duration::ZERO);
-        log::debug!(%key, fence = %guard.token(), "lock acquired");
+    // A shutdown waits for it, and so for what it takes back.
+    let running = manager.driver.running();
+    let call = Call { manager, key, settings, enclosing, started, _running: running };
+    let mut acquire = call.begin();
+    if let Some(acquired) = acquire.at_once() {
+        let guard = LockGuard::new(Arc::clone(manager), acquired, Duration::ZERO);
+        log::debug!(key = %call.key, fence = %guard.token(), "lock acquired");
         return Ok(guard);
     }
     // Boxed, since a lock must not make its user's own future large.
-    Box::pin(wait(manager, key, settings, enclosing, started)).await
+    Box::pin(call.wait(acquire)).await
 }
 
-async fn wait(
-    manager: &Arc<Inner>,
+/// One call.
+struct Call<'a> {
+    manager: &'a Arc<Core>,
     key: LockKey,
     settings: Settings,
     enclosing: Option<Arc<Lease>>,
-    started: Moment,
-) -> Result<LockGuard, LockError> {
-    // A shutdown waits for it, and so for what it takes back.
-    let _running = manager.driver.running();
-    let span = Span::new(
-        || tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty),
-    );
-    let acquired = {
-        let waiting = pin!(wait_in_line(manager, &key, &settings, enclosing, started));
-        span.around(waiting).await
-    };
-    let waited = started.until(Moment::now());
-    let outcome = match &acquired {
-        Ok(_) => "acquired",
-        Err(Refusal::Busy { .. }) => "contended",
-        Err(Refusal::Backend(_)) => "failed",
-        Err(Refusal::ShutDown) => "shut down",
-    };
-    span.record(waited, outcome);
-    let _entered = span.enter();
-    match acquired {
-        Ok(guard) => {
-            log::debug!(%key, fence = %guard.token(), ?waited, "lock acquired");
-            Ok(guard)
-        }
-        // Whatever the server said in the end, asking again is of no use.
-        Err(_) if manager.is_closed() => Err(LockError::ShutDown),
-        Err(Refusal::Busy { no_expiry }) => {
-            manager.counts.contended.fetch_add(1, Ordering::Relaxed);
-            log::debug!(%key, ?waited, "lock contended");
-            Err(LockError::Contended { key, waited, no_expiry })
-        }
-        Err(Refusal::Backend(error)) => {
-            manager.counts.failed.fetch_add(1, Ordering::Relaxed);
-            log::debug!(%key, ?waited, %error, "lock not acquired");
-            Err(LockError::backend(&key, waited, error))
-        }
-        Err(Refusal::ShutDown) => Err(LockError::ShutDown),
-    }
+    started: Instant,
+    _running: Running,
 }
 
-async fn wait_in_line(
-    manager: &Arc<Inner>,
-    key: &LockKey,
-    settings: &Settings,
-    enclosing: Option<Arc<Lease>>,
-    started: Moment,
-) -> Result<LockGuard, Refusal> {
-    let patience = started.after(settings.timeout);
-    let end = patience.max(started.after(manager.attempt(settings.expire)));
-    loop {
-        let waiter = Waiter::new(*settings, enclosing.clone(), patience, end);
-        let lease = match manager.queues.wait(key, waiter).await {
-            Outcome::Handed(lease) => lease,
-            Outcome::Refused(refusal) => return Err(refusal),
-            // It was not polled for a while, and is now. It waits on at the end of the line.
-            Outcome::Missed if Moment::now() < end => continue,
-            Outcome::Missed => {
-                let message = "the lock was granted, and passed on since the caller did not run";
-                let error = BackendError::new(BackendErrorKind::Stalled, message);
-                return Err(Refusal::Backend(error));
-            }
+impl<'a> Call<'a> {
+    /// Waiting for another holder ends then.
+    fn patience(&self) -> Instant {
+        self.started.after(self.settings.timeout)
+    }
+
+    /// All waiting ends then.
+    fn end(&self) -> Instant {
+        self.patience().max(self.started.after(self.manager.attempt(self.settings.expire)))
+    }
+
+    fn begin(&self) -> Acquire<'a> {
+        let enclosing = self.enclosing.clone();
+        let waiter = Waiter::new(self.settings, enclosing, self.patience(), self.end());
+        self.manager.queues.acquire(&self.key, waiter)
+    }
+
+    async fn wait(self, acquire: Acquire<'a>) -> Result<LockGuard, LockError> {
+        let key = &self.key;
+        let span = Span::new(
+            || tracing::debug_span!("cache_lock.acquire", %key, waited = Empty, outcome = Empty),
+        );
+        let acquired = {
+            let waiting = pin!(self.guard(acquire));
+            span.around(waiting).await
         };
-        // Also the clock is looked at once more: the process may have been stopped.
-        if manager.is_closed() || !lease.is_valid(Moment::now()) {
-            manager.give_back(&lease);
-            if manager.is_closed() {
-                return Err(Refusal::ShutDown);
+        let waited = self.started.until(Instant::now());
+        let outcome = match &acquired {
+            Ok(_) => "acquired",
+            Err(Refusal::Busy { .. }) => "contended",
+            Err(Refusal::Backend(_)) => "failed",
+            Err(Refusal::ShutDown) => "shut down",
+        };
+        span.record(waited, outcome);
+        let _entered = span.enter();
+        let Self { manager, key, .. } = &self;
+        match acquired {
+            Ok(guard) => {
+                log::debug!(%key, fence = %guard.token(), ?waited, "lock acquired");
+                Ok(guard)
             }
-            continue;
+            // Asking again has no use, whatever the server said in the end.
+            Err(_) if manager.is_closed() => Err(LockError::ShutDown),
+            Err(Refusal::Busy { no_expiry }) => {
+                manager.counts.contended.fetch_add(1, Ordering::Relaxed);
+                log::debug!(%key, ?waited, "lock contended");
+                Err(LockError::Contended { key: key.clone(), waited, no_expiry })
+            }
+            Err(Refusal::Backend(error)) => {
+                manager.counts.failed.fetch_add(1, Ordering::Relaxed);
+                log::debug!(%key, ?waited, %error, "lock not acquired");
+                Err(LockError::backend(key, waited, error))
+            }
+            Err(Refusal::ShutDown) => Err(LockError::ShutDown),
         }
-        // The guard comes before all that is logged, the end of the span as well: what reads the log
-        // may fail.
-        let waited = started.until(Moment::now());
-        return Ok(LockGuard::new(Arc::clone(manager), lease, waited));
+    }
+
+    /// Waits for a guard.
+    async fn guard(&self, mut acquire: Acquire<'a>) -> Result<LockGuard, Refusal> {
+        let manager = self.manager;
+        loop {
+            let acquired = match acquire.await {
+                AcquireOutcome::Acquired(acquired) => acquired,
+                AcquireOutcome::Refused(refusal) => return Err(refusal),
+                // The caller was not polled for a while, and is now. It waits on as the last of the queue.
+                AcquireOutcome::Missed if Instant::now() < self.end() => {
+                    acquire = self.begin();
+                    continue;
+                }
+                AcquireOutcome::Missed => {
+                    let message = "the lock was granted, but the caller was not polled in time, so the \
+                                   next waiter got it";
+                    let error = BackendError::new(BackendErrorKind::Stalled, message);
+                    return Err(Refusal::Backend(error));
+                }
+            };
+            let now = Instant::now();
+            // The process may have been stopped since the answer, so the clock counts.
+            if manager.is_closed() || !acquired.lease.is_valid(now) {
+                manager.give_back(&acquired);
+                if manager.is_closed() {
+                    return Err(Refusal::ShutDown);
+                }
+                acquire = self.begin();
+                continue;
+            }
+            // The guard is made before anything is logged: a subscriber may panic.
+            return Ok(LockGuard::new(Arc::clone(manager), acquired, self.started.until(now)));
+        }
     }
 }

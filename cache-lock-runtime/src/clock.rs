@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// A point in time, in nanoseconds since some start that is fixed for the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
+pub(crate) struct Instant(u64);
 
-impl Moment {
+impl Instant {
     /// Later than every deadline.
     pub(crate) const FAR: Self = Self(u64::MAX);
 
@@ -55,10 +55,10 @@ fn nanoseconds() -> u64 {
 
 #[cfg(not(target_os = "linux"))]
 fn nanoseconds() -> u64 {
-    use std::{sync::OnceLock, time::Instant};
+    use std::{sync::OnceLock, time};
 
-    static START: OnceLock<Instant> = OnceLock::new();
-    let elapsed = START.get_or_init(Instant::now).elapsed();
+    static START: OnceLock<time::Instant> = OnceLock::new();
+    let elapsed = START.get_or_init(time::Instant::now).elapsed();
     u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn arithmetic_saturates() {
-        let now = Moment::now();
-        assert_eq!(now.after(Duration::MAX), Moment::FAR);
+        let now = Instant::now();
+        assert_eq!(now.after(Duration::MAX), Instant::FAR);
         assert_eq!(now.after(Duration::from_secs(1)).until(now), Duration::ZERO);
         assert_eq!(now.until(now.after(Duration::from_secs(1))), Duration::from_secs(1));
     }
@@ -84,7 +84,7 @@ mod tests {
             Duration::from_secs_f64(seconds)
         };
         let before = uptime();
-        let now = Duration::from_nanos(Moment::now().as_nanos());
+        let now = Duration::from_nanos(Instant::now().as_nanos());
         let after = uptime() + Duration::from_millis(10);
         assert!(before <= now && now <= after, "{before:?} <= {now:?} <= {after:?}");
     }

@@ -22,10 +22,10 @@ use std::{
 use tokio::{runtime, sync::Notify};
 
 use crate::{
-    agenda::{Agenda, Slot},
-    clock::Moment,
+    clock::Instant,
     error::{BackendError, BackendErrorKind},
     signal::{Signal, wake_all},
+    timer_queue::{TimerId, TimerQueue},
 };
 
 /// How long a driver goes on after its manager was dropped, to send what is still to be sent.
@@ -35,7 +35,7 @@ const LINGER: Duration = Duration::from_secs(2);
 pub(crate) struct Driver {
     runtime: OnceLock<Started>,
     starting: Mutex<()>,
-    shared: Arc<Shared>,
+    shared: Arc<DriverState>,
 }
 
 /// The runtime of the thread.
@@ -47,8 +47,8 @@ struct Started {
 }
 
 #[derive(Debug)]
-struct Shared {
-    timers: Agenda<Waker>,
+struct DriverState {
+    timers: TimerQueue<Waker>,
     tasks: AtomicUsize,
     idle: Signal,
     stop: Notify,
@@ -57,8 +57,8 @@ struct Shared {
 impl Driver {
     /// A driver whose thread starts when it is first needed.
     pub(crate) fn new() -> Self {
-        let shared = Shared {
-            timers: Agenda::new(),
+        let shared = DriverState {
+            timers: TimerQueue::new(),
             tasks: AtomicUsize::new(0),
             idle: Signal::default(),
             stop: Notify::new(),
@@ -164,12 +164,12 @@ impl Driver {
     }
 
     /// Waits until `due`.
-    pub(crate) fn sleep_until(&self, due: Moment) -> Sleep<'_> {
+    pub(crate) fn sleep_until(&self, due: Instant) -> Sleep<'_> {
         Sleep { timers: &self.shared.timers, due, slot: None }
     }
 
     /// The output of `future`, or `None` if it has none by `due`.
-    pub(crate) async fn within<F: Future>(&self, due: Moment, future: F) -> Option<F::Output> {
+    pub(crate) async fn within<F: Future>(&self, due: Instant, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut sleep = pin!(self.sleep_until(due));
         std::future::poll_fn(|context| {
@@ -195,7 +195,7 @@ impl Started {
     }
 }
 
-impl Shared {
+impl DriverState {
     async fn run(self: Arc<Self>) {
         let mut stop = pin!(self.stop.notified());
         loop {
@@ -248,7 +248,7 @@ pub(crate) fn unharmed(event: impl FnOnce()) {
 /// Something that has to come to its end before the driver is idle.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Running(Arc<Shared>);
+pub(crate) struct Running(Arc<DriverState>);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -260,16 +260,16 @@ impl Drop for Running {
 
 /// See [`Driver::sleep_until`].
 pub(crate) struct Sleep<'a> {
-    timers: &'a Agenda<Waker>,
-    due: Moment,
-    slot: Option<Slot>,
+    timers: &'a TimerQueue<Waker>,
+    due: Instant,
+    slot: Option<TimerId>,
 }
 
 impl Future for Sleep<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if Moment::now() >= self.due {
+        if Instant::now() >= self.due {
             return Poll::Ready(());
         }
         match self.slot {
@@ -320,7 +320,7 @@ mod tests {
         driver.start(std::future::pending).expect("a thread");
         let (sender, woken) = mpsc::channel();
         let wakers = [Waker::from(Arc::new(Panics)), Waker::from(Arc::new(Tells(sender)))];
-        let mut due = Moment::now();
+        let mut due = Instant::now();
         let sleeps = wakers.map(|waker| {
             due = due.after(Duration::from_millis(20));
             let mut sleep = driver.sleep_until(due);
@@ -347,7 +347,7 @@ mod tests {
             let poll = |sleep: &mut Sleep<'_>, waker: &Waker| {
                 assert!(Pin::new(sleep).poll(&mut Context::from_waker(waker)).is_pending());
             };
-            let due = Moment::now().after(Duration::from_secs(600));
+            let due = Instant::now().after(Duration::from_secs(600));
             let (mut first, mut second) = (driver.sleep_until(due), driver.sleep_until(due));
             poll(&mut second, Waker::noop());
             let last = Waker::from(Arc::new(LastOfItsTask(second)));

@@ -13,17 +13,16 @@ use tracing::field::Empty;
 #[cfg(feature = "serde")]
 use crate::owner::OwnerToken;
 use crate::{
-    clock::Moment,
+    clock::Instant,
     error::{LockError, LostReason},
     fence::FencingToken,
     key::LockKey,
-    lease::Lease,
+    key_queues::{Acquired, Ending},
     log::{self, Span},
-    manager::Inner,
+    manager_core::Core,
     options::{OnLost, check_lease},
-    queue::Ending,
+    protocol::messages::{Extended, Extension, ReleaseOutcome, ReleaseRequest},
     scope,
-    store::{Ended, Extended, Extension, ReleaseOutcome},
 };
 
 /// A lock that is held. Dropping it releases it.
@@ -39,44 +38,44 @@ use crate::{
 /// is free when its lease ends. [`release`](Self::release) waits, and tells the outcome.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
-    manager: Arc<Inner>,
-    lease: Arc<Lease>,
+    manager: Arc<Core>,
+    acquired: Acquired,
     /// How long it was waited for.
     waited: Duration,
-    state: State,
+    state: GuardState,
 }
 
 #[derive(Debug)]
-enum State {
+enum GuardState {
     Held,
     /// The lease has ended on this side, and the server is to be told.
-    Releasing(Ended),
+    Releasing(ReleaseRequest),
     Done,
 }
 
 impl LockGuard {
-    pub(crate) fn new(manager: Arc<Inner>, lease: Arc<Lease>, waited: Duration) -> Self {
+    pub(crate) fn new(manager: Arc<Core>, acquired: Acquired, waited: Duration) -> Self {
         manager.counts.acquired.fetch_add(1, Ordering::Relaxed);
-        manager.renewer.enter(&lease);
-        Self { manager, lease, waited, state: State::Held }
+        manager.renewer.enter(&acquired.lease);
+        Self { manager, acquired, waited, state: GuardState::Held }
     }
 
     /// The number of this grant, for the writes that the lock guards.
     #[must_use]
     pub fn token(&self) -> FencingToken {
-        self.lease.fence
+        self.acquired.lease.fence
     }
 
     /// Under which token the store knows the lock, and how long it does.
     #[cfg(feature = "serde")]
     pub(crate) fn owner(&self) -> (&OwnerToken, Duration) {
-        (&self.lease.owner, self.lease.settings.expire)
+        (&self.acquired.lease.owner, self.acquired.lease.settings.expire)
     }
 
     /// What is locked.
     #[must_use]
     pub fn key(&self) -> &LockKey {
-        &self.lease.key
+        &self.acquired.lease.key
     }
 
     /// How long the caller has waited for the lock, from its call to the lock in its hands.
@@ -88,16 +87,16 @@ impl LockGuard {
     /// How long the lease lasts if it is not extended. Zero if it is lost.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        match self.lease.lost_reason() {
+        match self.acquired.lease.lost_reason() {
             Some(_) => Duration::ZERO,
-            None => Moment::now().until(self.lease.deadline()),
+            None => Instant::now().until(self.acquired.lease.deadline()),
         }
     }
 
     /// The lock is not ours any more, or may not be.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lease.lost_reason().is_some()
+        self.acquired.lease.lost_reason().is_some()
     }
 
     /// Waits until the lease is lost, and says how. Never returns while the lock is held.
@@ -120,8 +119,8 @@ impl LockGuard {
     /// It can be dropped and called again; a loss in between is not missed.
     pub async fn lost(&self) -> LostReason {
         loop {
-            let loss = self.lease.loss();
-            if let Some(reason) = self.lease.lost_reason() {
+            let loss = self.acquired.lease.loss();
+            if let Some(reason) = self.acquired.lease.lost_reason() {
                 return reason;
             }
             loss.await;
@@ -140,32 +139,32 @@ impl LockGuard {
     /// The lease is as it was, or longer.
     pub async fn extend(&self, duration: Duration) -> Result<(), LockError> {
         check_lease("extend", duration)?;
-        let lost = |reason| self.lease.lost_error(reason);
-        if let Some(reason) = self.lease.lost_reason() {
+        let lost = |reason| self.acquired.lease.lost_error(reason);
+        if let Some(reason) = self.acquired.lease.lost_reason() {
             return Err(lost(reason));
         }
         self.check_process()?;
-        let started = Moment::now();
-        if self.lease.last_end().is_some_and(|end| started.after(duration) > end) {
+        let started = Instant::now();
+        if self.acquired.lease.last_end().is_some_and(|end| started.after(duration) > end) {
             let limit = "it would pass `max_hold`";
             return Err(LockError::InvalidOption { option: "extend", value: duration, limit });
         }
-        let give_up = self.manager.attempt_end(started, self.lease.settings.expire);
-        let (key, token) = (self.lease.key.clone(), self.lease.owner.clone());
+        let give_up = self.manager.attempt_end(started, self.acquired.lease.settings.expire);
+        let (key, token) = (self.acquired.lease.key.clone(), self.acquired.lease.owner.clone());
         // It may be sent as late as that.
-        self.lease.extends(give_up, duration);
+        self.acquired.lease.extends(give_up, duration);
         let extension = [Extension { key, token, expire: duration }];
         let extended = self.manager.store.extend(&extension, give_up, |_| (), give_up).await;
         let (sent_at, kept) = extended.map_err(|source| {
-            LockError::backend(&self.lease.key, started.until(Moment::now()), source)
+            LockError::backend(&self.acquired.lease.key, started.until(Instant::now()), source)
         })?;
         if kept == [Extended::Kept] {
-            self.lease.extended(Moment::now(), sent_at, duration);
+            self.acquired.lease.extended(Instant::now(), sent_at, duration);
         } else {
-            self.lease.lose(LostReason::Gone);
-            self.manager.queues.lost(&self.lease);
+            self.acquired.lease.lose(LostReason::Gone);
+            self.manager.queues.lost(&self.acquired.lease);
         }
-        self.lease.lost_reason().map_or(Ok(()), |reason| Err(lost(reason)))
+        self.acquired.lease.lost_reason().map_or(Ok(()), |reason| Err(lost(reason)))
     }
 
     /// Releases the lock, and waits until the server says so. Where a caller of this same manager
@@ -180,30 +179,32 @@ impl LockGuard {
     /// When it is dropped before the answer has come, the lock is released in the background.
     pub async fn release(mut self) -> Result<ReleaseOutcome, LockError> {
         self.check_process()?;
-        let started = Moment::now();
+        let started = Instant::now();
         let _running = self.manager.driver.running();
         let (over, in_time) = match self.state {
-            State::Held => self.let_go(),
-            State::Releasing(_) | State::Done => (None, true),
+            GuardState::Held => self.let_go(),
+            GuardState::Releasing(_) | GuardState::Done => (None, true),
         };
         if let Some(released) = over {
             return Ok(released);
         }
-        let State::Releasing(ended) = &self.state else { return Ok(ReleaseOutcome::Released) };
-        let (store, key) = (&self.manager.store, &self.lease.key);
+        let GuardState::Releasing(request) = &self.state else {
+            return Ok(ReleaseOutcome::Released);
+        };
+        let (store, key) = (&self.manager.store, &self.acquired.lease.key);
         // However short the lease was, it is good to know what became of it.
         let give_up = started.after(self.manager.attempt_timeout);
         let span = Span::new(
             || tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty),
         );
         let mut released = {
-            let releasing = pin!(store.release(key, ended, give_up));
+            let releasing = pin!(store.release(key, request, give_up));
             span.around(releasing).await
         };
-        let waited = started.until(Moment::now());
+        let waited = started.until(Instant::now());
         if let Ok(released) = &mut released {
-            let passed_on = !self.manager.queues.released(&self.lease);
-            self.state = State::Done;
+            let passed_on = !self.manager.queues.released(&self.acquired);
+            self.state = GuardState::Done;
             // A caller that came meanwhile was faster.
             if passed_on && in_time && *released == ReleaseOutcome::AlreadyExpired {
                 *released = ReleaseOutcome::Released;
@@ -219,13 +220,13 @@ impl LockGuard {
         let _entered = span.enter();
         match released {
             Ok(released) => {
-                log::debug!(key = %self.lease.key, ?released, ?waited, "lock released");
+                log::debug!(key = %self.acquired.lease.key, ?released, ?waited, "lock released");
                 Ok(released)
             }
             Err(source) => {
                 // The next try, in the background, warns if it fails as well.
-                log::debug!(key = %self.lease.key, error = %source, "lock not released yet");
-                Err(LockError::backend(&self.lease.key, waited, source))
+                log::debug!(key = %self.acquired.lease.key, error = %source, "lock not released yet");
+                Err(LockError::backend(&self.acquired.lease.key, waited, source))
             }
         }
     }
@@ -233,31 +234,32 @@ impl LockGuard {
     /// The lease is the process's that acquired it.
     fn check_process(&self) -> Result<(), LockError> {
         let checked = self.manager.driver.check_process();
-        checked.map_err(|source| LockError::backend(&self.lease.key, Duration::ZERO, source))
+        checked
+            .map_err(|source| LockError::backend(&self.acquired.lease.key, Duration::ZERO, source))
     }
 
     /// Ends the lease on this side. Returns what came of it, unless the server is still to be told,
     /// and whether it had not ended before.
     fn let_go(&mut self) -> (Option<ReleaseOutcome>, bool) {
-        let (ending, in_time) = self.manager.end(&self.lease);
+        let (ending, in_time) = self.manager.end(&self.acquired);
         if !in_time {
             self.manager.counts.lost.fetch_add(1, Ordering::Relaxed);
         }
         let released = match ending {
-            Ending::Release(_) if self.lease.lost_reason() == Some(LostReason::Gone) => {
-                self.manager.queues.released(&self.lease);
+            Ending::Release(_) if self.acquired.lease.lost_reason() == Some(LostReason::Gone) => {
+                self.manager.queues.released(&self.acquired);
                 ReleaseOutcome::AlreadyExpired
             }
-            Ending::Release(ended) => {
-                self.state = State::Releasing(ended);
+            Ending::Release(request) => {
+                self.state = GuardState::Releasing(request);
                 return (None, in_time);
             }
             Ending::Released(released) => released,
             Ending::Over if in_time => ReleaseOutcome::Released,
             Ending::Over => ReleaseOutcome::AlreadyExpired,
         };
-        self.state = State::Done;
-        log::debug!(key = %self.lease.key, ?released, "lock released");
+        self.state = GuardState::Done;
+        log::debug!(key = %self.acquired.lease.key, ?released, "lock released");
         (Some(released), in_time)
     }
 
@@ -269,7 +271,7 @@ impl LockGuard {
         &self,
         mut body: Pin<&mut F>,
     ) -> Result<F::Output, LockError> {
-        let lease = &self.lease;
+        let lease = &self.acquired.lease;
         let cancel = lease.settings.on_lost == OnLost::Cancel;
         let mut loss = std::pin::pin!(lease.loss());
         std::future::poll_fn(|context| {
@@ -287,14 +289,15 @@ impl LockGuard {
 
     /// Polls a body to its end, whatever becomes of the lease.
     pub(crate) async fn hold_to_end<F: Future>(&self, mut body: Pin<&mut F>) -> F::Output {
-        std::future::poll_fn(|context| scope::poll_in(&self.lease, body.as_mut(), context)).await
+        std::future::poll_fn(|context| scope::poll_in(&self.acquired.lease, body.as_mut(), context))
+            .await
     }
 
     /// Releases as the options or the manager say, after a body has ended, as far as that goes without
     /// waiting. Returns the guard if it has to be [released](Self::finish).
     pub(crate) fn finish_at_once(mut self) -> Option<Self> {
-        let background = self.lease.settings.background_release;
-        if !background && !self.manager.queues.ends_at_once(&self.lease) {
+        let background = self.acquired.lease.settings.background_release;
+        if !background && !self.manager.queues.ends_at_once(&self.acquired) {
             return Some(self);
         }
         // A shutdown waits for this thread, though the lease has left the renewer.
@@ -303,8 +306,10 @@ impl LockGuard {
             return None;
         }
         // Else, who waited has gone meanwhile.
-        if background && let State::Releasing(ended) = mem::replace(&mut self.state, State::Done) {
-            self.manager.queues.release_nearby(&self.lease, ended);
+        if background
+            && let GuardState::Releasing(request) = mem::replace(&mut self.state, GuardState::Done)
+        {
+            self.manager.queues.release_nearby(&self.acquired, request);
             return None;
         }
         Some(self)
@@ -322,11 +327,11 @@ impl LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         let _running = self.manager.driver.running();
-        if matches!(self.state, State::Held) {
+        if matches!(self.state, GuardState::Held) {
             let _ = self.let_go();
         }
-        if let State::Releasing(ended) = mem::replace(&mut self.state, State::Done) {
-            self.manager.queues.release_detached(&self.lease, ended);
+        if let GuardState::Releasing(request) = mem::replace(&mut self.state, GuardState::Done) {
+            self.manager.queues.release_detached(&self.acquired, request);
         }
     }
 }
@@ -334,9 +339,9 @@ impl Drop for LockGuard {
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockGuard")
-            .field("key", &self.lease.key)
-            .field("token", &self.lease.fence)
-            .field("lost", &self.lease.lost_reason())
+            .field("key", &self.acquired.lease.key)
+            .field("token", &self.acquired.lease.fence)
+            .field("lost", &self.acquired.lease.lost_reason())
             .finish_non_exhaustive()
     }
 }

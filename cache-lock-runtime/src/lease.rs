@@ -2,23 +2,22 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use crate::{
-    agenda::Slot,
-    clock::Moment,
+    clock::Instant,
     error::{LockError, LostReason},
     fence::FencingToken,
     key::LockKey,
     log,
     options::Settings,
     owner::OwnerToken,
-    queue::Seat,
     signal::{Given, Signal},
+    timer_queue::TimerId,
 };
 
 /// How much earlier than the server a holder takes its lease for over: the clocks of two machines
@@ -32,20 +31,18 @@ pub(crate) fn drift(expire: Duration) -> Duration {
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) key: LockKey,
-    /// Where the place of the key is.
-    pub(crate) seat: Weak<Seat>,
     pub(crate) owner: OwnerToken,
     pub(crate) fence: FencingToken,
     pub(crate) settings: Settings,
-    pub(crate) acquired: Moment,
+    pub(crate) acquired: Instant,
     /// The manager whose lease it is.
     pub(crate) manager: u64,
     /// The lease whose body, in the same task, asked for this one.
     pub(crate) enclosing: Option<Arc<Lease>>,
-    /// Until when the lease is ours, in nanoseconds of [`Moment`].
+    /// Until when the lease is ours, in nanoseconds of [`Instant`].
     deadline: AtomicU64,
     /// When the record has run out if every extension that was asked for was carried out, in nanoseconds
-    /// of [`Moment`].
+    /// of [`Instant`].
     lasts: AtomicU64,
     state: AtomicU8,
     lost: Signal,
@@ -58,13 +55,13 @@ pub(crate) struct Lease {
     doubtful: AtomicBool,
 }
 
-/// Where the lease stands in the renewer's agenda.
+/// Where the lease stands in the renewer's timers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Schedule {
     /// The renewer has not seen it yet.
     Out,
     /// There, unless the renewer has just taken it out to look at it.
-    In(Slot),
+    In(TimerId),
     /// It is over, and must not be entered again.
     Over,
 }
@@ -80,27 +77,24 @@ const SHUT_DOWN: u8 = 5;
 #[derive(Debug)]
 pub(crate) struct Grant {
     pub(crate) key: LockKey,
-    pub(crate) seat: Weak<Seat>,
     pub(crate) owner: OwnerToken,
     pub(crate) fence: FencingToken,
     pub(crate) settings: Settings,
-    pub(crate) acquired: Moment,
+    pub(crate) acquired: Instant,
     /// Until when the record is ours.
-    pub(crate) deadline: Moment,
+    pub(crate) deadline: Instant,
     pub(crate) manager: u64,
     pub(crate) enclosing: Option<Arc<Lease>>,
 }
 
 impl Lease {
     pub(crate) fn new(grant: Grant) -> Self {
-        let Grant { key, seat, owner, fence, settings, acquired, deadline, manager, enclosing } =
-            grant;
-        let last_end = settings.max_hold.map_or(Moment::FAR, |max_hold| acquired.after(max_hold));
+        let Grant { key, owner, fence, settings, acquired, deadline, manager, enclosing } = grant;
+        let last_end = settings.max_hold.map_or(Instant::FAR, |max_hold| acquired.after(max_hold));
         let lasts = deadline.after(drift(settings.expire));
         let deadline = deadline.min(last_end);
         Self {
             key,
-            seat,
             owner,
             fence,
             settings,
@@ -118,38 +112,38 @@ impl Lease {
         }
     }
 
-    pub(crate) fn deadline(&self) -> Moment {
-        Moment::from_nanos(self.deadline.load(Ordering::Acquire))
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::from_nanos(self.deadline.load(Ordering::Acquire))
     }
 
     /// When the record has run out: later than the deadline, also where the answer to an extension was
     /// lost.
-    pub(crate) fn lasts(&self) -> Moment {
-        Moment::from_nanos(self.lasts.load(Ordering::Acquire))
+    pub(crate) fn lasts(&self) -> Instant {
+        Instant::from_nanos(self.lasts.load(Ordering::Acquire))
     }
 
     /// Takes note that an extension is asked for, before it is sent.
-    pub(crate) fn extends(&self, now: Moment, expire: Duration) {
+    pub(crate) fn extends(&self, now: Instant, expire: Duration) {
         self.lasts.fetch_max(now.after(expire).as_nanos(), Ordering::AcqRel);
     }
 
     /// The moment that renewal must not pass.
-    pub(crate) fn last_end(&self) -> Option<Moment> {
+    pub(crate) fn last_end(&self) -> Option<Instant> {
         self.settings.max_hold.map(|max_hold| self.acquired.after(max_hold))
     }
 
     /// Whether a section may run under it. Changes nothing, unlike [`lost_reason`](Self::lost_reason).
-    pub(crate) fn is_valid(&self, now: Moment) -> bool {
+    pub(crate) fn is_valid(&self, now: Instant) -> bool {
         !self.is_over() && now < self.deadline()
     }
 
     /// Why the lease is lost, if it is. Looks at the clock, so that a lease ends on time even if
     /// nobody has noticed yet; what was lost once stays lost.
     pub(crate) fn lost_reason(&self) -> Option<LostReason> {
-        self.lost_reason_by(Moment::now())
+        self.lost_reason_by(Instant::now())
     }
 
-    fn lost_reason_by(&self, now: Moment) -> Option<LostReason> {
+    fn lost_reason_by(&self, now: Instant) -> Option<LostReason> {
         match self.state.load(Ordering::Acquire) {
             HELD if now >= self.deadline() => {
                 self.lose(self.reason_at_deadline());
@@ -179,7 +173,7 @@ impl Lease {
     pub(crate) fn lose(&self, reason: LostReason) {
         if self.lose_quietly(reason) {
             log::warn!(
-                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
+                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Instant::now()),
                 "lock lost: {reason}"
             );
         }
@@ -190,7 +184,7 @@ impl Lease {
         let ended = self.lose_quietly(LostReason::ShutDown);
         if ended {
             log::debug!(
-                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Moment::now()),
+                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Instant::now()),
                 "lock lost: {}", LostReason::ShutDown
             );
         }
@@ -212,7 +206,7 @@ impl Lease {
     }
 
     /// The holder has given the lease up. False if it was lost before, or should have been.
-    pub(crate) fn release(&self, now: Moment) -> bool {
+    pub(crate) fn release(&self, now: Instant) -> bool {
         let in_time = now < self.deadline();
         self.end(RELEASED) && in_time
     }
@@ -234,9 +228,10 @@ impl Lease {
     /// Takes note of a successful extension. It never ends the lease earlier, nor later than the
     /// last end, though the request may have been sent later than it was reckoned; and a lease
     /// that is over stays over.
-    pub(crate) fn extended(&self, now: Moment, sent_at: Moment, expire: Duration) {
+    pub(crate) fn extended(&self, now: Instant, sent_at: Instant, expire: Duration) {
         if self.lost_reason_by(now).is_none() {
-            let deadline = valid_until(sent_at, expire).min(self.last_end().unwrap_or(Moment::FAR));
+            let deadline =
+                valid_until(sent_at, expire).min(self.last_end().unwrap_or(Instant::FAR));
             self.deadline.fetch_max(deadline.as_nanos(), Ordering::AcqRel);
             self.extends(sent_at, expire);
         }
@@ -273,6 +268,6 @@ pub(crate) fn attempt(longest: Duration, expire: Duration) -> Duration {
 }
 
 /// Until when a request that was sent at `sent_at` makes a lease ours.
-pub(crate) fn valid_until(sent_at: Moment, expire: Duration) -> Moment {
+pub(crate) fn valid_until(sent_at: Instant, expire: Duration) -> Instant {
     sent_at.after(expire.saturating_sub(drift(expire)))
 }

@@ -6,24 +6,24 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod acquire;
-mod agenda;
 mod clock;
 mod driver;
 mod error;
 mod fence;
 mod guard;
 mod key;
+mod key_queues;
 mod lease;
 mod log;
 mod manager;
+mod manager_core;
 mod options;
 mod owner;
 #[doc(hidden)]
 pub mod private;
-mod queue;
+mod protocol;
 mod random;
 mod renew;
-mod retry;
 mod scope;
 mod signal;
 pub mod single_flight;
@@ -36,6 +36,7 @@ pub mod single_flight;
     )
 )]
 mod store;
+mod timer_queue;
 
 #[cfg(feature = "tls")]
 pub use crate::store::redis::TlsConfig;
@@ -46,6 +47,7 @@ pub use crate::{
     key::{LockKey, LockKeyPart, PartWriter},
     manager::{InHand, LockManager, LockManagerBuilder, LockStats},
     options::{LockOptions, OnLost},
+    protocol::messages::ReleaseOutcome,
     single_flight::{SingleFlight, SingleFlightError},
-    store::{ReleaseOutcome, memory::MemoryStore},
+    store::memory::MemoryStore,
 };

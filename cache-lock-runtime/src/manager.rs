@@ -2,37 +2,29 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-#[cfg(feature = "redis")]
-use crate::store::redis::RedisStore;
-#[cfg(feature = "tls")]
-use crate::store::redis::TlsConfig;
 use crate::{
     acquire,
-    clock::Moment,
-    driver::Driver,
-    error::{BackendError, LockError},
+    clock::Instant,
+    error::LockError,
     guard::LockGuard,
     key::LockKey,
-    lease::{Lease, attempt},
-    options::{Defaults, LockOptions, check_lease},
-    owner::Owners,
-    queue::{Ending, Queues},
-    renew::Renewer,
+    manager_core::{Core, Counts},
+    options::LockOptions,
     scope,
-    single_flight::flights::Flights,
-    store::{Inbox, Store, memory::MemoryStore},
+    store::memory::MemoryStore,
 };
 
-/// How long [`LockManager::connect`] waits for the server.
-#[cfg(feature = "redis")]
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub use self::{
+    builder::LockManagerBuilder,
+    stats::{InHand, LockStats},
+};
+
+mod builder;
+mod stats;
 
 /// Acquires locks, renews them while they are held, and releases them.
 ///
@@ -55,73 +47,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// and the thread ends.
 #[derive(Clone)]
 pub struct LockManager {
-    inner: Arc<Inner>,
-}
-
-pub(crate) struct Inner {
-    /// Tells managers apart.
-    pub(crate) id: u64,
-    pub(crate) store: Store,
-    pub(crate) driver: Arc<Driver>,
-    pub(crate) queues: Arc<Queues>,
-    pub(crate) renewer: Arc<Renewer>,
-    pub(crate) flights: Arc<Flights>,
-    pub(crate) defaults: Defaults,
-    pub(crate) attempt_timeout: Duration,
-    /// What the store tells unasked, until the thread reads it.
-    inbox: Mutex<Option<Inbox>>,
-    pub(crate) counts: Counts,
-    closed: AtomicBool,
-}
-
-impl Inner {
-    /// Starts the thread, if it does not run yet.
-    pub(crate) fn start(&self) -> Result<(), BackendError> {
-        self.driver.start(|| {
-            let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let queues = Arc::clone(&self.queues).run(inbox);
-            let renewer = Arc::clone(&self.renewer).run();
-            async move {
-                tokio::spawn(queues);
-                renewer.await;
-            }
-        })
-    }
-
-    /// Ends a lease on this side. Returns what is left to do on the server's, and whether the lease
-    /// had not ended before.
-    pub(crate) fn end(&self, lease: &Arc<Lease>) -> (Ending, bool) {
-        // It comes first: nothing that the server says or does not say makes the lock ours again.
-        let in_time = lease.release(Moment::now());
-        self.renewer.leave(lease);
-        (self.queues.end(lease, in_time), in_time)
-    }
-
-    /// Ends a lease, and has it released in the background.
-    pub(crate) fn give_back(&self, lease: &Arc<Lease>) {
-        if let (Ending::Release(ended), _) = self.end(lease) {
-            self.queues.release_detached(lease, ended);
-        }
-    }
-
-    /// The longest time that one request for a lease of this length may take.
-    pub(crate) fn attempt(&self, expire: Duration) -> Duration {
-        attempt(self.attempt_timeout, expire)
-    }
-
-    pub(crate) fn attempt_end(&self, start: Moment, expire: Duration) -> Moment {
-        start.after(self.attempt(expire))
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.driver.stop();
-    }
+    core: Arc<Core>,
 }
 
 impl LockManager {
@@ -158,7 +84,7 @@ impl LockManager {
     /// ```
     #[must_use]
     pub fn in_memory() -> Self {
-        LockManagerBuilder::default().build_in_memory(MemoryStore::new())
+        LockManagerBuilder::default().build_in_memory(MemoryStore::new()).into()
     }
 
     /// Makes this the manager that the attribute uses, for the rest of the process.
@@ -166,7 +92,7 @@ impl LockManager {
     /// # Errors
     /// [`LockError::AlreadyInstalled`] if there is one.
     pub fn install(&self) -> Result<(), LockError> {
-        scope::install(self.clone())
+        scope::install(&self.core)
     }
 
     /// The manager that the attribute would use here: that of the innermost
@@ -175,7 +101,7 @@ impl LockManager {
     /// # Errors
     /// [`LockError::NoManager`].
     pub fn current() -> Result<Self, LockError> {
-        scope::manager()
+        scope::core().map(Self::from)
     }
 
     /// Runs a future with this manager in place of the installed one, for the attribute on
@@ -194,7 +120,7 @@ impl LockManager {
     /// # Cancel safety
     /// That of the future.
     pub fn scope<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
-        scope::with_manager(self.clone(), future)
+        scope::with_core(Arc::clone(&self.core), future)
     }
 
     /// Acquires a lock, and waits for another holder for as long as the options say.
@@ -216,7 +142,7 @@ impl LockManager {
         key: impl Into<LockKey>,
         options: &LockOptions,
     ) -> Result<LockGuard, LockError> {
-        acquire::acquire(&self.inner, key.into(), options).await
+        acquire::acquire(&self.core, key.into(), options).await
     }
 
     /// Acquires a lock if nobody holds it, without waiting; `None` if somebody does.
@@ -286,13 +212,13 @@ impl LockManager {
     /// # Cancel safety
     /// Nothing is left behind.
     pub async fn ping(&self) -> Result<(), LockError> {
-        let Inner { store, attempt_timeout, .. } = &*self.inner;
-        if self.inner.is_closed() {
+        let Core { store, attempt_timeout, .. } = &*self.core;
+        if self.core.is_closed() {
             return Err(LockError::ShutDown);
         }
         let error = |source| LockError::ping(store.server(), source);
-        self.inner.start().map_err(error)?;
-        let give_up = Moment::now().after(*attempt_timeout);
+        self.core.start().map_err(error)?;
+        let give_up = Instant::now().after(*attempt_timeout);
         // The extension of no lease at all: a script that every user of locks may run.
         store.extend(&[], give_up, |_| (), give_up).await.map(drop).map_err(error)
     }
@@ -307,19 +233,19 @@ impl LockManager {
     /// # Cancel safety
     /// It goes on in the background as far as it has come, and can be called again.
     pub async fn shutdown(&self) {
-        let Inner { renewer, queues, flights, driver, attempt_timeout, .. } = &*self.inner;
-        self.inner.closed.store(true, Ordering::SeqCst);
+        let Core { renewer, queues, flights, driver, attempt_timeout, .. } = &*self.core;
+        self.core.close();
         if driver.is_another_process() {
             return; // What is held is the parent's.
         }
         queues.close();
         renewer.close();
         flights.close();
-        driver.within(Moment::now().after(*attempt_timeout), renewer.all_left()).await;
+        driver.within(Instant::now().after(*attempt_timeout), renewer.all_left()).await;
         for lease in renewer.take_ended() {
-            self.inner.give_back(&lease);
+            self.core.take_away(&lease);
         }
-        driver.within(Moment::now().after(*attempt_timeout * 2), driver.idle()).await;
+        driver.within(Instant::now().after(*attempt_timeout * 2), driver.idle()).await;
     }
 
     /// What the manager has done since it was made, for a program's metrics.
@@ -335,13 +261,13 @@ impl LockManager {
     /// ```
     #[must_use]
     pub fn stats(&self) -> LockStats {
-        let Counts { acquired, contended, failed, lost } = &self.inner.counts;
+        let Counts { acquired, contended, failed, lost } = &self.core.counts;
         LockStats {
             acquired: acquired.load(Ordering::Relaxed),
             contended: contended.load(Ordering::Relaxed),
             failed: failed.load(Ordering::Relaxed),
             lost: lost.load(Ordering::Relaxed),
-            handed_over: self.inner.queues.handed_over(),
+            handed_over: self.core.queues.handed_over(),
         }
     }
 
@@ -350,247 +276,34 @@ impl LockManager {
     #[doc(hidden)]
     #[must_use]
     pub fn in_hand(&self) -> InHand {
-        let Inner { queues, renewer, flights, driver, .. } = &*self.inner;
+        let Core { queues, renewer, flights, driver, .. } = &*self.core;
         InHand {
             keys: queues.len(),
             leases: renewer.len(),
             flights: flights.len(),
             tasks: driver.tasks(),
             timers: driver.timers(),
-            connections: match &self.inner.store {
-                Store::Memory(_) => 0,
-                #[cfg(feature = "redis")]
-                Store::Redis(store) => store.connections(),
-            },
+            connections: self.core.store.connections(),
         }
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.inner
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 }
 
-/// What [`LockStats`] tells, but for what the queues count.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) acquired: AtomicU64,
-    pub(crate) contended: AtomicU64,
-    pub(crate) failed: AtomicU64,
-    pub(crate) lost: AtomicU64,
-}
-
-/// What a manager has done; see [`LockManager::stats`]. Each number only grows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LockStats {
-    /// How many locks were acquired.
-    pub acquired: u64,
-    /// How many callers gave up since somebody else held the lock, tries that did not wait among them.
-    pub contended: u64,
-    /// How many callers got no lock since the server could not be asked.
-    pub failed: u64,
-    /// How many leases had ended before their bodies did, or before they were released.
-    pub lost: u64,
-    /// How often a lock went from one caller of this manager to the next without a word to the
-    /// server.
-    pub handed_over: u64,
-}
-
-/// See [`LockManager::in_hand`].
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InHand {
-    /// Keys that are held or waited for, or whose release is on its way.
-    pub keys: usize,
-    /// Leases that are held.
-    pub leases: usize,
-    /// Single flights, those included whose values are kept.
-    pub flights: usize,
-    /// Tasks of the manager's thread, and acquisitions and releases that are under way.
-    pub tasks: usize,
-    /// Timers that run.
-    pub timers: usize,
-    /// Connections that are open, or being opened.
-    pub connections: usize,
+impl From<Arc<Core>> for LockManager {
+    fn from(core: Arc<Core>) -> Self {
+        Self { core }
+    }
 }
 
 impl fmt::Debug for LockManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockManager")
-            .field("store", &self.inner.store)
-            .field("timeout", &self.inner.defaults.timeout)
-            .field("expire", &self.inner.defaults.expire)
+            .field("store", &self.core.store)
+            .field("timeout", &self.core.defaults.timeout)
+            .field("expire", &self.core.defaults.expire)
             .finish_non_exhaustive()
-    }
-}
-
-/// Makes a [`LockManager`]; see [`LockManager::builder`].
-///
-/// ```
-/// use std::time::Duration;
-/// use cache_lock::{LockManager, MemoryStore};
-///
-/// let locks = LockManager::builder()
-///     .timeout(Duration::from_secs(5))
-///     .expire(Duration::from_secs(30))
-///     .in_memory(MemoryStore::new())?;
-/// # Ok::<(), cache_lock::LockError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct LockManagerBuilder {
-    timeout: Duration,
-    expire: Duration,
-    attempt_timeout: Duration,
-    background_release: bool,
-    #[cfg(feature = "tls")]
-    tls: Option<TlsConfig>,
-}
-
-impl Default for LockManagerBuilder {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(2),
-            expire: Duration::from_secs(10),
-            attempt_timeout: Duration::from_secs(1),
-            background_release: false,
-            #[cfg(feature = "tls")]
-            tls: None,
-        }
-    }
-}
-
-impl LockManagerBuilder {
-    /// How long to wait for another holder where an option or attribute does not say it. The
-    /// default is 2 s.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// How long a lease lasts where an option or attribute does not say it: from 100 ms to 24 h.
-    /// The default is 10 s.
-    pub fn expire(mut self, expire: Duration) -> Self {
-        self.expire = expire;
-        self
-    }
-
-    /// How long one request to the server may take, from 10 ms to 1 min; never more than half of
-    /// a lease. The default is 1 s.
-    pub fn attempt_timeout(mut self, attempt_timeout: Duration) -> Self {
-        self.attempt_timeout = attempt_timeout;
-        self
-    }
-
-    /// Whether the attribute and [`LockManager::run`] return without waiting for the answer to the
-    /// release. A failure is logged then, and tried again. The default is `false`: when the caller
-    /// goes on, the lock is free.
-    pub fn background_release(mut self, background_release: bool) -> Self {
-        self.background_release = background_release;
-        self
-    }
-
-    /// The certificates for `rediss://` URLs.
-    #[cfg(feature = "tls")]
-    pub fn tls(mut self, tls: TlsConfig) -> Self {
-        self.tls = Some(tls);
-        self
-    }
-
-    /// A manager on a store in memory.
-    ///
-    /// # Errors
-    /// [`LockError::InvalidOption`].
-    pub fn in_memory(self, store: MemoryStore) -> Result<LockManager, LockError> {
-        self.check()?;
-        Ok(self.build_in_memory(store))
-    }
-
-    /// Connects to a Redis server; see [`LockManager::connect`].
-    ///
-    /// # Errors
-    /// Those of [`LockManager::connect`], and [`LockError::InvalidOption`].
-    #[cfg(feature = "redis")]
-    pub async fn connect(self, url: &str) -> Result<LockManager, LockError> {
-        let (manager, store) = self.redis(url)?;
-        let error = |error| LockError::connect(store.server(), error);
-        manager.inner.start().map_err(error)?;
-        store.check(Moment::now().after(CONNECT_TIMEOUT)).await.map_err(error)?;
-        Ok(manager)
-    }
-
-    /// The same without connecting: the first acquisition does. For programs that must start
-    /// before their servers do.
-    ///
-    /// # Errors
-    /// [`LockError::Connect`] if the URL cannot be read, and [`LockError::InvalidOption`].
-    #[cfg(feature = "redis")]
-    pub fn connect_lazy(self, url: &str) -> Result<LockManager, LockError> {
-        Ok(self.redis(url)?.0)
-    }
-
-    #[cfg(feature = "redis")]
-    fn redis(self, url: &str) -> Result<(LockManager, RedisStore), LockError> {
-        self.check()?;
-        let (driver, owners) = (Arc::new(Driver::new()), Arc::new(Owners::new()));
-        #[cfg(feature = "tls")]
-        let tls = self.tls.as_ref();
-        #[cfg(not(feature = "tls"))]
-        let tls = None;
-        let (store, inbox) = RedisStore::new(
-            url,
-            tls,
-            Arc::clone(&driver),
-            Arc::clone(&owners),
-            self.attempt_timeout,
-        )
-        .map_err(|error| LockError::connect("Redis", error))?;
-        Ok((self.build(store.clone().into(), driver, owners, Some(inbox)), store))
-    }
-
-    fn check(&self) -> Result<(), LockError> {
-        check_lease("expire", self.expire)?;
-        let value = self.attempt_timeout;
-        if value < Duration::from_millis(10) || value > Duration::from_secs(60) {
-            let limit = "it must be from 10ms to 1min";
-            return Err(LockError::InvalidOption { option: "attempt_timeout", value, limit });
-        }
-        Ok(())
-    }
-
-    fn build_in_memory(self, store: MemoryStore) -> LockManager {
-        self.build(store.into(), Arc::new(Driver::new()), Arc::new(Owners::local()), None)
-    }
-
-    fn build(
-        self,
-        store: Store,
-        driver: Arc<Driver>,
-        owners: Arc<Owners>,
-        inbox: Option<Inbox>,
-    ) -> LockManager {
-        let (id, attempt_timeout) = (Owners::number(), self.attempt_timeout);
-        let queues = Queues::new(id, store.clone(), Arc::clone(&driver), owners, attempt_timeout);
-        let queues = Arc::new(queues);
-        let renewer =
-            Renewer::new(store.clone(), Arc::clone(&driver), Arc::clone(&queues), attempt_timeout);
-        let inner = Inner {
-            id,
-            store,
-            driver,
-            queues,
-            renewer: Arc::new(renewer),
-            flights: Arc::default(),
-            inbox: Mutex::new(inbox),
-            defaults: Defaults {
-                timeout: self.timeout,
-                expire: self.expire,
-                background_release: self.background_release,
-            },
-            attempt_timeout,
-            counts: Counts::default(),
-            closed: AtomicBool::new(false),
-        };
-        LockManager { inner: Arc::new(inner) }
     }
 }

@@ -24,7 +24,7 @@ const OVER: usize = 1 << 16;
 
 /// Makes the owner tokens of one manager.
 #[derive(Debug)]
-pub(crate) struct Owners {
+pub(crate) struct TokenSource {
     serial: AtomicU64,
     /// The manager cannot hand a lock on to those who wait for it elsewhere. Its tokens say so: who
     /// waits for them is not told, and has to ask again and again.
@@ -99,7 +99,7 @@ impl Drawn {
     }
 }
 
-impl Owners {
+impl TokenSource {
     /// The owners of a store that other managers use.
     #[cfg(any(test, feature = "redis"))]
     pub(crate) fn new() -> Self {
@@ -218,14 +218,14 @@ impl Owners {
 /// release must show.
 #[derive(Clone)]
 pub(crate) struct OwnerToken {
-    owners: Arc<Owners>,
+    owners: Arc<TokenSource>,
     serial: u64,
     /// Not in a store of this process: there the number suffices.
     written: Option<Arc<Written>>,
 }
 
 struct Written {
-    owners: Arc<Owners>,
+    owners: Arc<TokenSource>,
     serial: u64,
     random: u64,
     text: String,
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn tokens_are_unique_across_managers() {
-        let (first, second) = (Arc::new(Owners::new()), Arc::new(Owners::new()));
+        let (first, second) = (Arc::new(TokenSource::new()), Arc::new(TokenSource::new()));
         let mut seen = std::collections::HashSet::new();
         for _ in 0..1000 {
             assert!(seen.insert(first.next().to_string()));
@@ -368,10 +368,10 @@ mod tests {
 
     #[test]
     fn copies_of_an_idle_manager_make_different_tokens() {
-        let owners = Arc::new(Owners::new());
+        let owners = Arc::new(TokenSource::new());
         drop(owners.next());
         let copy = || {
-            let copy = Owners::new();
+            let copy = TokenSource::new();
             copy.serial.store(owners.serial.load(Ordering::Relaxed), Ordering::Relaxed);
             copy.issued().identity.clone_from(&owners.issued().identity);
             Arc::new(copy)
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_token_that_is_over_is_read() {
-        let owners = Arc::new(Owners::new());
+        let owners = Arc::new(TokenSource::new());
         let (token, copy) = (owners.next(), owners.next());
         let text = token.to_string();
         drop(copy.clone());
@@ -402,7 +402,7 @@ mod tests {
     #[cfg(feature = "redis")]
     #[test]
     fn the_name_is_drawn_anew_while_no_token_is_in_use() {
-        let owners = Arc::new(Owners::new());
+        let owners = Arc::new(TokenSource::new());
         let name = owners.channel();
         let token = owners.next();
         owners.begin_to_listen();

@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use crate::{
     acquire, error::LockError, guard::LockGuard, key::LockKey, manager::LockManager,
-    options::LockOptions, scope,
+    options::LockOptions,
 };
 
 mod check;
@@ -19,10 +19,10 @@ pub use crate::key::KeyBuilder;
 /// # Errors
 /// [`LockError::NoManager`].
 pub fn manager() -> Result<LockManager, LockError> {
-    scope::manager()
+    LockManager::current()
 }
 
-/// Acquires a lock from whichever manager was found.
+/// Acquires a lock from a manager, if one was found.
 ///
 /// # Errors
 /// Those of [`LockManager::acquire`], and that of finding the manager.
@@ -34,7 +34,7 @@ pub async fn acquire(
     key: LockKey,
     options: &LockOptions,
 ) -> Result<LockGuard, LockError> {
-    acquire::acquire(manager?.inner(), key, options).await
+    acquire::acquire(manager?.core(), key, options).await
 }
 
 /// Polls a body for as long as its lease lasts.

@@ -12,15 +12,16 @@ use std::{
 };
 
 use crate::{
-    agenda::Agenda,
-    clock::Moment,
+    clock::Instant,
     driver::Driver,
     error::{BackendError, LostReason},
+    key_queues::KeyQueues,
     lease::{Lease, Schedule, attempt, drift},
     log,
-    queue::Queues,
+    protocol::messages::{Extended, Extension},
     signal::Signal,
-    store::{Extended, Extension, Store},
+    store::Store,
+    timer_queue::TimerQueue,
 };
 
 /// A lock that is held for so many of its leases is worth a line in the log.
@@ -32,10 +33,10 @@ const BATCH: usize = 256;
 /// All leases of a manager, each with the time at which something has to be done about it.
 #[derive(Debug)]
 pub(crate) struct Renewer {
-    agenda: Agenda<Arc<Lease>>,
+    timers: TimerQueue<Arc<Lease>>,
     store: Store,
     driver: Arc<Driver>,
-    queues: Arc<Queues>,
+    queues: Arc<KeyQueues>,
     /// The longest time that one request may take.
     attempt: Duration,
     closed: AtomicBool,
@@ -48,11 +49,11 @@ impl Renewer {
     pub(crate) fn new(
         store: Store,
         driver: Arc<Driver>,
-        queues: Arc<Queues>,
+        queues: Arc<KeyQueues>,
         attempt: Duration,
     ) -> Self {
         Self {
-            agenda: Agenda::new(),
+            timers: TimerQueue::new(),
             store,
             driver,
             queues,
@@ -65,7 +66,7 @@ impl Renewer {
 
     /// The number of leases that are looked after.
     pub(crate) fn len(&self) -> usize {
-        self.agenda.len()
+        self.timers.len()
     }
 
     /// Looks after a lease from now on, until it is over.
@@ -74,13 +75,13 @@ impl Renewer {
     }
 
     /// Enters a lease for a time, in place of the one that it was entered for.
-    fn enter_for(&self, lease: &Arc<Lease>, due: Moment) {
+    fn enter_for(&self, lease: &Arc<Lease>, due: Instant) {
         let mut schedule = lease.schedule();
         if let Schedule::In(slot) = *schedule {
-            self.agenda.remove(slot);
+            self.timers.remove(slot);
         }
         if !matches!(*schedule, Schedule::Over) {
-            *schedule = Schedule::In(self.agenda.insert(due, Arc::clone(lease)));
+            *schedule = Schedule::In(self.timers.insert(due, Arc::clone(lease)));
         }
         drop(schedule);
         // Looked at after the entry is made: whoever closes looks at the entries after that.
@@ -93,7 +94,7 @@ impl Renewer {
     pub(crate) fn leave(&self, lease: &Lease) {
         let before = mem::replace(&mut *lease.schedule(), Schedule::Over);
         if let Schedule::In(slot) = before {
-            self.agenda.remove(slot);
+            self.timers.remove(slot);
         }
         if self.closed.load(Ordering::SeqCst) {
             self.left.give();
@@ -105,7 +106,7 @@ impl Renewer {
         tokio::spawn(Arc::clone(&self).follow_reconnects());
         loop {
             let mut batch = Vec::new();
-            for lease in self.agenda.due().await {
+            for lease in self.timers.due().await {
                 // A log that panics must not cost all leases their renewal.
                 let looked = AssertUnwindSafe(|| self.look_after(&lease));
                 match panic::catch_unwind(looked) {
@@ -128,10 +129,10 @@ impl Renewer {
     async fn follow_reconnects(self: Arc<Self>) {
         loop {
             self.store.reconnected().await;
-            let mut leases = self.agenda.take_all();
+            let mut leases = self.timers.take_all();
             leases.retain(|lease| {
                 lease.set_doubtful(true);
-                // They stay on the agenda, for their ends.
+                // They stay on the timers, for their ends.
                 let entered = AssertUnwindSafe(|| self.enter_for(lease, lease.deadline()));
                 let _ = panic::catch_unwind(entered);
                 !lease.is_over() && lease.lost_reason().is_none()
@@ -147,7 +148,7 @@ impl Renewer {
         }
     }
 
-    /// Looks at a lease whose time on the agenda has come. True if it is to be extended.
+    /// Looks at a lease whose time on the timers has come. True if it is to be extended.
     fn look_after(&self, lease: &Arc<Lease>) -> bool {
         if lease.lost_reason().is_some() {
             // Whoever waits for it in this process need not wait for the end of the body.
@@ -157,12 +158,12 @@ impl Renewer {
         if lease.is_over() {
             return false;
         }
-        if Moment::now() < next_look(lease) && !lease.is_doubtful() {
+        if Instant::now() < next_look(lease) && !lease.is_doubtful() {
             // It was extended by its holder.
             self.enter(lease);
             return false;
         }
-        // It stays on the agenda, for its end, and for whoever closes meanwhile.
+        // It stays on the timers, for its end, and for whoever closes meanwhile.
         self.enter_for(lease, lease.deadline());
         true
     }
@@ -172,10 +173,10 @@ impl Renewer {
         self.driver.spawn(async move { renewer.extend(&leases).await });
     }
 
-    /// Extends leases by one request. Without an answer in time they are on the agenda again soon; an
+    /// Extends leases by one request. Without an answer in time they are on the timers again soon; an
     /// answer that comes later still counts, since the leases count from when it was sent.
     async fn extend(&self, leases: &[Arc<Lease>]) {
-        let now = Moment::now();
+        let now = Instant::now();
         let extensions: Vec<_> = leases.iter().map(|lease| extension(lease, now)).collect();
         let (mut soonest, mut latest) = (self.attempt, now);
         for (lease, extension) in leases.iter().zip(&extensions) {
@@ -196,10 +197,16 @@ impl Renewer {
         }
     }
 
-    fn extended(&self, lease: &Arc<Lease>, extension: &Extension, sent_at: Moment, kept: Extended) {
+    fn extended(
+        &self,
+        lease: &Arc<Lease>,
+        extension: &Extension,
+        sent_at: Instant,
+        kept: Extended,
+    ) {
         match kept {
             Extended::Kept => {
-                lease.extended(Moment::now(), sent_at, extension.expire);
+                lease.extended(Instant::now(), sent_at, extension.expire);
                 lease.renewal_failed(false);
                 lease.set_doubtful(false);
                 warn_of_long_hold(lease, sent_at);
@@ -219,7 +226,7 @@ impl Renewer {
     }
 
     fn try_again(&self, leases: &[Arc<Lease>], error: &BackendError) {
-        let now = Moment::now();
+        let now = Instant::now();
         for lease in leases {
             if lease.is_over() || lease.lost_reason().is_some() {
                 continue;
@@ -243,7 +250,7 @@ impl Renewer {
     }
 
     fn end_all(&self) {
-        let leases = self.agenda.take_all();
+        let leases = self.timers.take_all();
         let lost = leases.iter().filter(|lease| lease.shut_down()).count();
         self.ended().extend(leases);
         if lost > 0 {
@@ -275,7 +282,7 @@ impl Renewer {
 
 /// When something has to be done next: a renewal as soon as a third of the lease is used up, so
 /// that there is time for several more tries; else its end.
-fn next_look(lease: &Lease) -> Moment {
+fn next_look(lease: &Lease) -> Instant {
     let (deadline, expire) = (lease.deadline(), lease.settings.expire);
     let at_most = lease.last_end().is_some_and(|end| deadline.after(drift(expire)) >= end);
     if !lease.settings.renew || at_most {
@@ -284,7 +291,7 @@ fn next_look(lease: &Lease) -> Moment {
     deadline.before((expire / 3 * 2).saturating_sub(drift(expire)))
 }
 
-fn extension(lease: &Lease, now: Moment) -> Extension {
+fn extension(lease: &Lease, now: Instant) -> Extension {
     let expire = lease.settings.expire;
     let expire = lease.last_end().map_or(expire, |end| expire.min(now.until(end)));
     // After a reconnect a lease without renewal is looked at, too. It lasts no longer for that.
@@ -293,7 +300,7 @@ fn extension(lease: &Lease, now: Moment) -> Extension {
     Extension { key: lease.key.clone(), token: lease.owner.clone(), expire }
 }
 
-fn warn_of_long_hold(lease: &Lease, now: Moment) {
+fn warn_of_long_hold(lease: &Lease, now: Instant) {
     let (held, span) = (lease.acquired.until(now), lease.settings.expire.saturating_mul(LONG_HOLD));
     let spans = u32::try_from(held.as_nanos() / span.as_nanos().max(1)).unwrap_or(u32::MAX);
     if lease.settings.max_hold.is_none() && lease.is_news(spans) {

@@ -11,30 +11,30 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{error::LockError, key::LockKey, lease::Lease, manager::LockManager};
+use crate::{error::LockError, key::LockKey, lease::Lease, manager_core::Core};
 
-static INSTALLED: OnceLock<LockManager> = OnceLock::new();
+static INSTALLED: OnceLock<Arc<Core>> = OnceLock::new();
 
 thread_local! {
-    static MANAGER: RefCell<Option<LockManager>> = const { RefCell::new(None) };
+    static MANAGER: RefCell<Option<Arc<Core>>> = const { RefCell::new(None) };
     static ENCLOSING: RefCell<Option<Arc<Lease>>> = const { RefCell::new(None) };
 }
 
-pub(crate) fn install(manager: LockManager) -> Result<(), LockError> {
-    INSTALLED.set(manager).map_err(|_| LockError::AlreadyInstalled)
+pub(crate) fn install(manager: &Arc<Core>) -> Result<(), LockError> {
+    INSTALLED.set(Arc::clone(manager)).map_err(|_| LockError::AlreadyInstalled)
 }
 
 /// The manager of the innermost scope, else the installed one.
-pub(crate) fn manager() -> Result<LockManager, LockError> {
+pub(crate) fn core() -> Result<Arc<Core>, LockError> {
     // A thread that is ending has no locals, and so no scope.
     let scoped = MANAGER.try_with(|manager| manager.borrow().clone()).ok().flatten();
     scoped.or_else(|| INSTALLED.get().cloned()).ok_or(LockError::NoManager)
 }
 
-pub(crate) async fn with_manager<F: Future>(manager: LockManager, future: F) -> F::Output {
+pub(crate) async fn with_core<F: Future>(manager: Arc<Core>, future: F) -> F::Output {
     let mut future = pin!(future);
     std::future::poll_fn(|context| {
-        let _entered = Entered::new(&MANAGER, manager.clone());
+        let _entered = Scoped::new(&MANAGER, Arc::clone(&manager));
         future.as_mut().poll(context)
     })
     .await
@@ -46,7 +46,7 @@ pub(crate) fn poll_in<F: Future>(
     body: std::pin::Pin<&mut F>,
     context: &mut Context<'_>,
 ) -> Poll<F::Output> {
-    let _entered = Entered::new(&ENCLOSING, Arc::clone(lease));
+    let _entered = Scoped::new(&ENCLOSING, Arc::clone(lease));
     body.poll(context)
 }
 
@@ -67,22 +67,22 @@ pub(crate) fn is_nested(lease: Option<&Arc<Lease>>, manager: u64, key: &LockKey)
     false
 }
 
-type Local<T> = std::thread::LocalKey<RefCell<Option<T>>>;
+type TaskLocal<T> = std::thread::LocalKey<RefCell<Option<T>>>;
 
 /// Puts a value into a local, and the earlier one back at the end, also when a poll panics.
-struct Entered<T: 'static> {
-    local: &'static Local<T>,
+struct Scoped<T: 'static> {
+    local: &'static TaskLocal<T>,
     earlier: Option<T>,
 }
 
-impl<T> Entered<T> {
-    fn new(local: &'static Local<T>, value: T) -> Self {
+impl<T> Scoped<T> {
+    fn new(local: &'static TaskLocal<T>, value: T) -> Self {
         let swap = local.try_with(|local| local.borrow_mut().replace(value));
         Self { local, earlier: swap.ok().flatten() }
     }
 }
 
-impl<T> Drop for Entered<T> {
+impl<T> Drop for Scoped<T> {
     fn drop(&mut self) {
         let earlier = self.earlier.take();
         // What was in the local is dropped after its borrow has ended: a manager's drop may run

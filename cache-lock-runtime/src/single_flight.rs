@@ -15,17 +15,12 @@
 use std::{any::TypeId, sync::Arc, time::Duration};
 
 use self::{
-    flights::{Id, Turn},
-    lead::Call,
+    flights::{FlightId, Position},
+    lead::FlightCall,
 };
 use crate::{
-    clock::Moment,
-    error::LockError,
-    fence::FencingToken,
-    key::LockKey,
-    log,
-    manager::{Inner, LockManager},
-    scope,
+    clock::Instant, error::LockError, fence::FencingToken, key::LockKey, log, manager::LockManager,
+    manager_core::Core, scope,
 };
 
 mod error;
@@ -107,7 +102,7 @@ impl LockManager {
         K: Kind<T>,
         P: Failures<E>,
     {
-        fly::<T, E, K, P>(self.inner(), key.into(), options, async |_| compute().await).await
+        fly::<T, E, K, P>(self.core(), key.into(), options, async |_| compute().await).await
     }
 
     /// The same for a computation that writes: it is given the [`FencingToken`] of the lock that it
@@ -147,12 +142,12 @@ impl LockManager {
             let token = token.expect("a kind that is `Fenced` computes under its lock");
             compute(token).await
         };
-        fly::<T, E, K, P>(self.inner(), key.into(), options, compute).await
+        fly::<T, E, K, P>(self.core(), key.into(), options, compute).await
     }
 }
 
 async fn fly<T, E, K, P>(
-    manager: &Arc<Inner>,
+    manager: &Arc<Core>,
     key: LockKey,
     options: &SingleFlight<K, P>,
     compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
@@ -162,13 +157,13 @@ where
     K: Kind<T>,
     P: Failures<E>,
 {
-    let started = Moment::now();
+    let started = Instant::now();
     let plan = options.kind.plan()?;
     let settings = options.lock.resolve(&manager.defaults)?;
     if let Err(problem) = key.validate() {
         return Err(LockError::InvalidKey { key, problem }.into());
     }
-    let id = Id { key, value: TypeId::of::<T>(), local: plan.local, version: plan.version };
+    let id = FlightId { key, value: TypeId::of::<T>(), local: plan.local, version: plan.version };
     let nested = if plan.local {
         within::is_nested(manager.id, &id)
     } else {
@@ -180,7 +175,7 @@ where
     // It times the waiting.
     manager.start().map_err(|error| LockError::backend(&id.key, Duration::ZERO, error))?;
     let deadline = started.after(settings.timeout);
-    let call = Call {
+    let call = FlightCall {
         manager,
         id: &id,
         options,
@@ -197,16 +192,16 @@ where
         }
         let caller = manager.flights.join(id.clone());
         let seat = match caller.turn(&manager.driver, deadline).await {
-            Turn::Lead(seat) => seat,
-            Turn::Landed(outcome) => match call.accept(&outcome) {
+            Position::Lead(seat) => seat,
+            Position::Landed(outcome) => match call.accept(&outcome) {
                 Some(outcome) => return outcome,
                 // An error that is not for us.
                 None => continue,
             },
-            Turn::ShutDown => return Err(LockError::ShutDown.into()),
-            Turn::Late(Some(error)) => return Err(error.into()),
-            Turn::Late(None) => {
-                let waited = started.until(Moment::now());
+            Position::ShutDown => return Err(LockError::ShutDown.into()),
+            Position::Late(Some(error)) => return Err(error.into()),
+            Position::Late(None) => {
+                let waited = started.until(Instant::now());
                 log::debug!(key = %id.key, ?waited, "single flight contended");
                 let key = id.key.clone();
                 return Err(LockError::Contended { key, waited, no_expiry: false }.into());

@@ -2,143 +2,32 @@
 
 use std::{fmt::Debug, time::Duration};
 
-use tokio::{runtime::Handle, sync::mpsc};
+use tokio::runtime::Handle;
 
-use crate::{clock::Moment, error::BackendError, fence::Numbers, key::LockKey, owner::OwnerToken};
+use crate::{
+    clock::Instant,
+    error::BackendError,
+    key::LockKey,
+    owner::OwnerToken,
+    protocol::messages::{
+        AcquireError, AcquireRequest, AcquireResponse, Extended, Extension, Progress,
+        ReleaseOutcome, ReleaseRequest,
+    },
+};
 
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 
-/// A request for a lock.
-#[derive(Clone, Debug)]
-pub(crate) struct Question {
-    pub(crate) key: LockKey,
-    pub(crate) token: OwnerToken,
-    /// A token that is over, and that hands over what it may hold in the same step: whoever waits
-    /// has it first, and if nobody does, the asker.
-    pub(crate) instead_of: Option<OwnerToken>,
-    /// When the record of that token has run out.
-    pub(crate) lasts: Moment,
-    /// What that token holds is left free for a moment instead.
-    pub(crate) aside: bool,
-    pub(crate) expire: Duration,
-    /// How many fencing numbers are asked for.
-    pub(crate) block: u32,
-    /// Enter the waiting list if the lock is not to be had.
-    pub(crate) wait: bool,
-    /// The token may be on the waiting list already.
-    pub(crate) listed: bool,
-}
-
-/// The answer to a [`Question`].
-#[derive(Clone, Debug)]
-pub(crate) enum Reply {
-    Got {
-        numbers: Numbers,
-        /// When the request was sent: the lease counts from here.
-        sent_at: Moment,
-        /// Somebody else waits for the lock.
-        others: bool,
-    },
-    Busy {
-        /// How long the holder's lease lasts if it is not extended; `None` if it has no end.
-        remaining: Option<Duration>,
-        /// The holder is a manager like this one, which hands the lock over to who waits.
-        ours: bool,
-        /// The asker stands in the waiting list, and is told when its turn comes.
-        listed: bool,
-    },
-    /// The lock was free when the answer was given, and the asker did not take it.
-    Free { listed: bool },
-}
-
-/// How far a [`Question`] has come that did not go out at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// The connection has no room for it yet.
-    Delayed,
-    Sent,
-}
-
-/// A question that was not answered, or was refused.
-#[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) error: BackendError,
-    pub(crate) fate: Fate,
-}
-
-/// What may have become of a question that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It was not carried out.
-    Refused,
-    /// It may have been carried out, or may be at any later time. The store takes back what it
-    /// takes; its tokens are over.
-    Unanswered,
-    /// The same, and the connection is over: it may have been broken for long.
-    Broken,
-    /// The same, before its time was over: it is on the connection of a runtime that may be blocked.
-    Abandoned,
-}
-
-/// A lease to be extended.
-#[derive(Clone, Debug)]
-pub(crate) struct Extension {
-    pub(crate) key: LockKey,
-    pub(crate) token: OwnerToken,
-    /// How long it is to last from now.
-    pub(crate) expire: Duration,
-}
-
-/// What became of an [`Extension`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extended {
-    Kept,
-    /// The record is not there, or somebody else's.
-    Gone,
-}
-
-/// A token whose lease or wait is over.
-#[derive(Clone, Debug)]
-pub(crate) struct Ended {
-    pub(crate) token: OwnerToken,
-    /// How long its lease was to last.
-    pub(crate) expire: Duration,
-    /// When the record of the token has run out: the release is of no use any more.
-    pub(crate) lasts: Moment,
-    /// The lock is not handed to who waits, but left free for a moment.
-    pub(crate) aside: bool,
-}
-
-impl Ended {
-    pub(crate) fn new(token: OwnerToken, expire: Duration, lasts: Moment) -> Self {
-        Self { token, expire, lasts, aside: false }
-    }
-}
-
-/// What a release found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ReleaseOutcome {
-    /// The lock was ours to the end, and is free now, or its next holder's.
-    Released,
-    /// The lease had ended before: somebody else may have held the lock since.
-    AlreadyExpired,
-    /// The connection broke before the answer came, and by the next try the lock was not ours any
-    /// more: this call has released it, or the lease had ended before.
-    Unknown,
-}
-
 /// The record of a single flight's value: each version of a key's values has its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct RecordName {
+pub(crate) struct ValueName {
     pub(crate) key: LockKey,
     pub(crate) version: u32,
 }
 
 #[cfg(feature = "redis")]
-impl RecordName {
+impl ValueName {
     /// In Redis. Version 0 has the plain name, `room:{room}:result`, and version 2 has
     /// `room:{room}:v2:result`. The last part is the same, so no key of a lock can have this name, and
     /// the digit before it tells it from all records without a version.
@@ -155,28 +44,11 @@ impl RecordName {
 
 /// A value that a single flight has recorded, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Recorded {
+pub(crate) struct StoredValue {
     pub(crate) text: Vec<u8>,
     /// How long the record lasts; zero if that was not asked for.
     pub(crate) remaining: Duration,
 }
-
-/// What a store tells a manager unasked. Hints: they may be lost, late or doubled, and overtake
-/// the answers to questions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Push {
-    /// The lock was granted to the token, for as long as it may take to claim it.
-    Grant { key: LockKey, token: String },
-    /// Somebody waits for the lock that is held under the token.
-    Demand { key: LockKey, token: String },
-    /// The lock is left free for a moment, and it is the token's turn after that.
-    Soon { key: LockKey, token: String },
-    /// Pushes may have been lost.
-    Missed,
-}
-
-/// Where a manager's pushes arrive.
-pub(crate) type Inbox = mpsc::UnboundedReceiver<Push>;
 
 /// The stores, in one type: dispatch without boxing a future per call.
 ///
@@ -192,32 +64,54 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// The store that answers at once, if it is that one.
-    pub(crate) fn memory(&self) -> Option<&memory::MemoryStore> {
+    /// The store is in this process, so its answers need no waiting.
+    pub(crate) fn answers_at_once(&self) -> bool {
         match self {
-            Self::Memory(store) => Some(store),
+            Self::Memory(_) => true,
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => false,
+        }
+    }
+
+    /// Asks for a lock. `None` if the answer takes time: then [`acquire`](Self::acquire) asks.
+    pub(crate) fn acquire_now(&self, request: &AcquireRequest) -> Option<AcquireResponse> {
+        match self {
+            Self::Memory(store) => Some(store.acquire(request)),
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => None,
+        }
+    }
+
+    /// Ends a lease or a wait. `None` if the answer takes time: then [`release`](Self::release) does.
+    pub(crate) fn release_now(
+        &self,
+        key: &LockKey,
+        request: &ReleaseRequest,
+    ) -> Option<ReleaseOutcome> {
+        match self {
+            Self::Memory(store) => Some(store.release(key, &request.token)),
             #[cfg(feature = "redis")]
             Self::Redis(_) => None,
         }
     }
 
     /// Asks for a lock, over the connection of a runtime or, without one, of the driver. Waits until
-    /// the connection has room for the question, and from then on for the time of an attempt.
-    /// `progress` is told of the first, if it comes to that, and then of the second.
+    /// the connection has room for the request, and from then on for the time of an attempt.
+    /// `progress` is told of the first, if there is no room, and then of the second.
     ///
     /// # Cancel safety
     /// Dropped before its answer, what it may have taken is taken back in the background, and its
     /// tokens are over.
-    pub(crate) async fn ask(
+    pub(crate) async fn acquire(
         &self,
-        question: &Question,
+        request: &AcquireRequest,
         runtime: Option<&Handle>,
         progress: &impl Fn(Progress),
-    ) -> Result<Reply, Failed> {
+    ) -> Result<AcquireResponse, AcquireError> {
         match self {
-            Self::Memory(store) => Ok(store.ask(question)),
+            Self::Memory(store) => Ok(store.acquire(request)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.ask(question, runtime, progress).await,
+            Self::Redis(store) => store.acquire(request, runtime, progress).await,
         }
     }
 
@@ -238,10 +132,10 @@ impl Store {
     pub(crate) async fn extend(
         &self,
         leases: &[Extension],
-        overdue: Moment,
+        overdue: Instant,
         on_overdue: impl FnOnce(&BackendError),
-        give_up: Moment,
-    ) -> Result<(Moment, Vec<Extended>), BackendError> {
+        give_up: Instant,
+    ) -> Result<(Instant, Vec<Extended>), BackendError> {
         match self {
             Self::Memory(store) => Ok(store.extend(leases)),
             #[cfg(feature = "redis")]
@@ -253,32 +147,32 @@ impl Store {
     pub(crate) async fn release(
         &self,
         key: &LockKey,
-        ended: &Ended,
-        give_up: Moment,
+        request: &ReleaseRequest,
+        give_up: Instant,
     ) -> Result<ReleaseOutcome, BackendError> {
         match self {
-            Self::Memory(store) => Ok(store.release(key, &ended.token)),
+            Self::Memory(store) => Ok(store.release(key, &request.token)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.release(key, ended, give_up).await,
+            Self::Redis(store) => store.release(key, request, give_up).await,
         }
     }
 
     /// The same, tried again until there is an answer or the record has run out.
-    pub(crate) async fn release_at_last(&self, key: &LockKey, ended: &Ended) {
+    pub(crate) async fn release_at_last(&self, key: &LockKey, request: &ReleaseRequest) {
         match self {
-            Self::Memory(store) => drop(store.release(key, &ended.token)),
+            Self::Memory(store) => drop(store.release(key, &request.token)),
             #[cfg(feature = "redis")]
-            Self::Redis(store) => store.release_at_last(key, ended).await,
+            Self::Redis(store) => store.release_at_last(key, request).await,
         }
     }
 
     /// The value recorded beside a lock, and with `aged` how long it lasts.
     pub(crate) async fn recorded(
         &self,
-        name: &RecordName,
+        name: &ValueName,
         aged: bool,
-        give_up: Moment,
-    ) -> Result<Option<Recorded>, BackendError> {
+        give_up: Instant,
+    ) -> Result<Option<StoredValue>, BackendError> {
         match self {
             Self::Memory(store) => Ok(store.recorded(name)),
             #[cfg(feature = "redis")]
@@ -290,16 +184,25 @@ impl Store {
     /// it was.
     pub(crate) async fn record(
         &self,
-        name: &RecordName,
+        name: &ValueName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
-        give_up: Moment,
+        give_up: Instant,
     ) -> Result<bool, BackendError> {
         match self {
             Self::Memory(store) => Ok(store.record(name, token, text, lasts)),
             #[cfg(feature = "redis")]
             Self::Redis(store) => store.record(name, token, text, lasts, give_up).await,
+        }
+    }
+
+    /// The number of connections that are open, or being opened.
+    pub(crate) fn connections(&self) -> usize {
+        match self {
+            Self::Memory(_) => 0,
+            #[cfg(feature = "redis")]
+            Self::Redis(store) => store.connections(),
         }
     }
 
@@ -313,7 +216,7 @@ impl Store {
     }
 
     /// Has the driver's connection opened, and tries until `until`. For the driver.
-    pub(crate) async fn reconnect(&self, until: Moment) {
+    pub(crate) async fn reconnect(&self, until: Instant) {
         match self {
             Self::Memory(_) => {}
             #[cfg(feature = "redis")]

@@ -18,7 +18,7 @@ pub enum Action {
     /// The critical section ends, and the lock is released or passed on.
     End(u8),
     /// The critical section ends, and the lock is left free for a moment, whoever waits.
-    StepAside(u8),
+    Yield(u8),
     /// The lease is to be extended.
     Renew(u8),
     /// The lease's time is over.
@@ -77,7 +77,7 @@ impl Action {
             | Self::Cancel(id)
             | Self::HandOver(id)
             | Self::End(id)
-            | Self::StepAside(id)
+            | Self::Yield(id)
             | Self::Renew(id)
             | Self::Lose(id)
             | Self::Timer(id)
@@ -131,7 +131,7 @@ fn by_itself(config: &Config, world: &World, id: u8, manager: &Manager, actions:
         actions.push(Action::Cancel(id));
     }
     match manager.phase {
-        Phase::Registered { timer: Some(0), .. } | Phase::Aside { timer: 0 } => {
+        Phase::Registered { timer: Some(0), .. } | Phase::Yielded { timer: 0 } => {
             actions.push(Action::Timer(id));
         }
         Phase::Holding(lease) if lease.validity == 0 => actions.push(Action::Lose(id)),
@@ -140,8 +140,8 @@ fn by_itself(config: &Config, world: &World, id: u8, manager: &Manager, actions:
             if manager.queue > 0 && lease.block.is_some_and(|block| block.left() > 0) {
                 actions.push(Action::HandOver(id));
             }
-            if world.budget.pauses > 0 {
-                actions.push(Action::StepAside(id));
+            if world.budget.yields > 0 {
+                actions.push(Action::Yield(id));
             }
             if world.budget.renewals > 0 && lease.validity < config.validity(config.times.expire) {
                 actions.push(Action::Renew(id));
@@ -227,7 +227,7 @@ fn ticks(config: &Config, world: &World, actions: &mut Vec<Action>) {
     let counted = world.server.lock.is_some()
         || !world.server.waiting.is_empty()
         || world.managers.iter().any(|manager| {
-            let is_aside = matches!(manager.phase, Phase::Aside { .. });
+            let is_aside = matches!(manager.phase, Phase::Yielded { .. });
             manager.waits() || manager.holds().is_some() || is_aside
         });
     if !counted || world.managers.iter().any(is_due) {
@@ -251,7 +251,7 @@ fn is_due(manager: &Manager) -> bool {
     manager.health == Health::Up
         && match manager.phase {
             Phase::Registered { timer, .. } => timer == Some(0),
-            Phase::Aside { timer } => timer == 0,
+            Phase::Yielded { timer } => timer == 0,
             Phase::Holding(lease) => lease.validity == 0,
             _ => false,
         }

@@ -120,7 +120,7 @@ fn each_token(world: &mut World, visit: &mut impl FnMut(&mut Token)) {
         let Manager { phase, flights, late, unsent, strays, pushes, .. } = manager;
         strays.iter_mut().for_each(&mut *visit);
         match phase {
-            Phase::Idle | Phase::Aside { .. } => {}
+            Phase::Idle | Phase::Yielded { .. } => {}
             Phase::Asking { token, .. }
             | Phase::Registered { token, .. }
             | Phase::Holding(Lease { token, .. })
@@ -145,7 +145,7 @@ fn each_token(world: &mut World, visit: &mut impl FnMut(&mut Token)) {
         }
         for push in pushes {
             match push {
-                Push::Grant(token) | Push::Demand(token) | Push::Soon(token) => visit(token),
+                Push::Grant(token) | Push::Demand(token) | Push::Yielded(token) => visit(token),
             }
         }
     }

@@ -107,7 +107,7 @@ pub enum Broken {
     /// A grant is not taken out of the waiting list, nor is a token that has got the lock.
     GrantStaysInList,
     /// A lock is left free for a moment, and none of those that are registered is told.
-    NobodyToldOfGap,
+    NoneToldOfYield,
     /// Who forgets its place while the lock is free leaves it to the timers of the others.
     ForgetLeavesFree,
 }
@@ -130,7 +130,7 @@ pub struct Config {
     /// How many renewals there are at most.
     pub renewals: u8,
     /// How often at most a manager leaves the lock free for a moment.
-    pub pauses: u8,
+    pub yields: u8,
     /// The most numbers reserved at a time.
     pub block: u16,
     /// How many numbers' worth of time goes by at least between two reservations.
@@ -155,7 +155,7 @@ impl Default for Config {
             mixed: false,
             cancels: 0,
             renewals: 0,
-            pauses: 0,
+            yields: 0,
             block: 2,
             pace: 1,
             push: true,

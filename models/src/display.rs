@@ -96,10 +96,10 @@ impl Display for Phase {
                 let granted = if *granted { " (granted)" } else { "" };
                 write!(f, "passing {old}, then {new}{granted}")
             }
-            Self::Releasing { token, aside } => {
-                write!(f, "releasing {token}{}", name_aside(*aside))
+            Self::Releasing { token, yields } => {
+                write!(f, "releasing {token}{}", name_yield(*yields))
             }
-            Self::Aside { timer } => write!(f, "aside for {timer}"),
+            Self::Yielded { timer } => write!(f, "yielded for {timer}"),
         }
     }
 }
@@ -124,9 +124,9 @@ impl Display for Request {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::Acquire { token, block, .. } => write!(f, "acquire({token}, {block})"),
-            Self::Release { token, aside } => write!(f, "release({token}{})", name_aside(*aside)),
-            Self::Pass { token, new, block, aside, .. } => {
-                write!(f, "pass({token}, {new}, {block}{})", name_aside(*aside))
+            Self::Release { token, yields } => write!(f, "release({token}{})", name_yield(*yields)),
+            Self::Pass { token, new, block, yields, .. } => {
+                write!(f, "pass({token}, {new}, {block}{})", name_yield(*yields))
             }
             Self::Extend { token, .. } => write!(f, "extend({token})"),
             Self::Forget { token } => write!(f, "forget({token})"),
@@ -139,13 +139,13 @@ impl Display for Push {
         match self {
             Self::Grant(token) => write!(f, "grant({token})"),
             Self::Demand(token) => write!(f, "demand({token})"),
-            Self::Soon(token) => write!(f, "soon({token})"),
+            Self::Yielded(token) => write!(f, "yielded({token})"),
         }
     }
 }
 
-fn name_aside(aside: bool) -> &'static str {
-    if aside { ", aside" } else { "" }
+fn name_yield(yields: bool) -> &'static str {
+    if yields { ", yields" } else { "" }
 }
 
 /// Numbers that are used up leave none.

@@ -36,7 +36,7 @@ struct Arguments {
     renewals: u8,
     /// How often at most a manager leaves the lock free for a moment.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=8))]
-    pauses: u8,
+    yields: u8,
     /// The most numbers reserved at a time.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
     block: u16,
@@ -99,7 +99,7 @@ impl Arguments {
             mixed: self.mixed,
             cancels: self.cancels,
             renewals: self.renewals,
-            pauses: self.pauses,
+            yields: self.yields,
             block: self.block,
             push: !self.no_push,
             foreign: self.foreign,

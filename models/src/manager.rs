@@ -31,12 +31,12 @@ impl Desk<'_> {
             Phase::Idle => self.ask_under_a_new_token(),
             // The release may be carried out before the pass or after it: either will do.
             // It was left to others for a moment.
-            Phase::Releasing { aside: true, .. } | Phase::Aside { timer: 1.. } => {
+            Phase::Releasing { yields: true, .. } | Phase::Yielded { timer: 1.. } => {
                 let token = self.new_token();
                 self.register(token, 0);
             }
             Phase::Releasing { token, .. } => self.pass(token, false),
-            Phase::Aside { .. } => self.ask_under_a_new_token(),
+            Phase::Yielded { .. } => self.ask_under_a_new_token(),
             _ => {}
         }
     }
@@ -72,16 +72,16 @@ impl Desk<'_> {
     }
 
     /// The section ends, and others than those in the list get a chance before the next one.
-    pub(crate) fn step_aside(&mut self) {
+    pub(crate) fn yield_lock(&mut self) {
         let Phase::Holding(Lease { token, .. }) = self.manager.phase else { return };
         self.give_on(token, true);
     }
 
-    fn give_on(&mut self, token: Token, aside: bool) {
+    fn give_on(&mut self, token: Token, yields: bool) {
         if self.manager.queue == 0 {
-            self.release(token, aside);
+            self.release(token, yields);
         } else {
-            self.pass(token, aside);
+            self.pass(token, yields);
         }
     }
 
@@ -105,7 +105,7 @@ impl Desk<'_> {
     pub(crate) fn timer(&mut self) {
         match self.manager.phase {
             Phase::Registered { token, .. } => self.ask(token),
-            Phase::Aside { .. } => self.manager.phase = Phase::Idle,
+            Phase::Yielded { .. } => self.manager.phase = Phase::Idle,
             _ => {}
         }
     }
@@ -113,7 +113,7 @@ impl Desk<'_> {
     pub(crate) fn on_push(&mut self, push: Push) -> Option<Section> {
         let token = push.token();
         let wanted = match self.manager.phase {
-            Phase::Idle | Phase::Aside { .. } => false,
+            Phase::Idle | Phase::Yielded { .. } => false,
             Phase::Asking { token: ours, .. } | Phase::Registered { token: ours, .. } => {
                 ours == token
             }
@@ -136,7 +136,7 @@ impl Desk<'_> {
             return None;
         }
         match &mut self.manager.phase {
-            Phase::Registered { timer, .. } if matches!(push, Push::Soon(_)) => {
+            Phase::Registered { timer, .. } if matches!(push, Push::Yielded(_)) => {
                 *timer = timer.map(|left| left.min(1));
                 None
             }
@@ -170,9 +170,9 @@ impl Desk<'_> {
             Request::Pass { new, expire, .. } => (new, expire),
             Request::Release { token, .. } => {
                 match self.manager.phase {
-                    Phase::Releasing { token: ours, aside } if ours == token => {
+                    Phase::Releasing { token: ours, yields } if ours == token => {
                         self.manager.phase =
-                            if aside { Phase::Aside { timer: 1 } } else { Phase::Idle };
+                            if yields { Phase::Yielded { timer: 1 } } else { Phase::Idle };
                     }
                     _ => {}
                 }
@@ -261,7 +261,7 @@ impl Desk<'_> {
             }
             Phase::Passing { old, new, .. } => self.give_up(&[old, new]),
             Phase::Releasing { .. } => self.manager.phase = Phase::Idle,
-            Phase::Idle | Phase::Registered { .. } | Phase::Holding(_) | Phase::Aside { .. } => {}
+            Phase::Idle | Phase::Registered { .. } | Phase::Holding(_) | Phase::Yielded { .. } => {}
         }
     }
 
@@ -278,7 +278,7 @@ impl Desk<'_> {
             return;
         }
         match self.manager.phase {
-            Phase::Idle | Phase::Releasing { .. } | Phase::Aside { .. } => {}
+            Phase::Idle | Phase::Releasing { .. } | Phase::Yielded { .. } => {}
             Phase::Asking { token, .. } | Phase::Registered { token, .. } => self.ask(token),
             Phase::Holding(_) => self.renew(),
             Phase::Passing { old, new, .. } => self.request_pass(old, new, false),
@@ -323,10 +323,10 @@ impl Desk<'_> {
         }
     }
 
-    fn release(&mut self, token: Token, aside: bool) {
-        self.send(Request::Release { token, aside });
+    fn release(&mut self, token: Token, yields: bool) {
+        self.send(Request::Release { token, yields });
         let out = self.manager.connected;
-        self.manager.phase = if out { Phase::Releasing { token, aside } } else { Phase::Idle };
+        self.manager.phase = if out { Phase::Releasing { token, yields } } else { Phase::Idle };
     }
 
     fn release_for_nobody(&mut self, token: Token) {
@@ -338,10 +338,10 @@ impl Desk<'_> {
     }
 
     /// The lock is given on, and asked for again.
-    fn pass(&mut self, old: Token, aside: bool) {
+    fn pass(&mut self, old: Token, yields: bool) {
         let reuse = self.config.breaks(Broken::TokenReusedInPass);
         let new = if reuse { old } else { self.new_token() };
-        self.request_pass(old, new, aside);
+        self.request_pass(old, new, yields);
     }
 
     fn begin(&mut self, mut lease: Lease) -> Option<Section> {
@@ -376,10 +376,10 @@ impl Desk<'_> {
         self.send(Request::Acquire { token, expire, block, wait });
     }
 
-    fn request_pass(&mut self, old: Token, new: Token, aside: bool) {
+    fn request_pass(&mut self, old: Token, new: Token, yields: bool) {
         self.manager.phase = Phase::Passing { old, new, granted: false };
         let (expire, block, wait) = (self.expire(), self.block(), self.waits_for_pushes());
-        self.send(Request::Pass { token: old, new, expire, block, wait, aside });
+        self.send(Request::Pass { token: old, new, expire, block, wait, yields });
     }
 
     /// The leader asks for the lease that it wants itself. Waiters are served in the order in which

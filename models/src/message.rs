@@ -33,7 +33,7 @@ pub enum Request {
         /// The token that is over.
         token: Token,
         /// Leave the lock free for a moment instead of giving it on.
-        aside: bool,
+        yields: bool,
     },
     /// Let others have the lock first, and take it again.
     Pass {
@@ -48,7 +48,7 @@ pub enum Request {
         /// Whether the new token is to wait in the list if the lock is taken.
         wait: bool,
         /// Leave the lock free for a moment instead of giving it on or taking it again.
-        aside: bool,
+        yields: bool,
     },
     /// Let the lease last longer.
     Extend {
@@ -124,7 +124,7 @@ pub enum Push {
     /// Somebody else waits for the lock that is held under the token.
     Demand(Token),
     /// The lock is left free for a moment, and then the token's turn.
-    Soon(Token),
+    Yielded(Token),
 }
 
 impl Push {
@@ -132,7 +132,7 @@ impl Push {
     #[must_use]
     pub fn token(self) -> Token {
         match self {
-            Self::Grant(token) | Self::Demand(token) | Self::Soon(token) => token,
+            Self::Grant(token) | Self::Demand(token) | Self::Yielded(token) => token,
         }
     }
 }

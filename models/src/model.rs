@@ -55,7 +55,7 @@ impl LockModel {
             faults: config.faults,
             cancels: config.cancels,
             renewals: config.renewals,
-            pauses: config.pauses,
+            yields: config.yields,
             lags: u8::from(config.kinds.lag),
         };
         let ghost = Ghost {

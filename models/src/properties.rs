@@ -91,7 +91,7 @@ fn will_be_moved(manager: &Manager) -> bool {
     let asks =
         |wanted| manager.flights.iter().any(|flight| flight.request.asks_under() == Some(wanted));
     match manager.phase {
-        Phase::Idle | Phase::Releasing { .. } | Phase::Aside { .. } => false,
+        Phase::Idle | Phase::Releasing { .. } | Phase::Yielded { .. } => false,
         Phase::Asking { token, .. } | Phase::Passing { new: token, .. } => asks(token),
         Phase::Registered { timer, .. } => timer.is_some(),
         Phase::Holding(_) => true,

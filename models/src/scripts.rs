@@ -25,8 +25,8 @@ impl Execution<'_> {
             Request::Acquire { token, expire, block, wait } => {
                 self.acquire(token, expire, block, wait)
             }
-            Request::Pass { token, new, wait, aside: true, .. } if self.is_held_by(token) => {
-                self.leave_free();
+            Request::Pass { token, new, wait, yields: true, .. } if self.is_held_by(token) => {
+                self.leave_it_free();
                 if wait {
                     self.wait(new);
                 }
@@ -36,7 +36,7 @@ impl Execution<'_> {
                 self.pass(token, new, expire, block, wait)
             }
             Request::Extend { token, expire } => self.extend(token, expire),
-            Request::Release { token, aside } => self.release(token, aside),
+            Request::Release { token, yields } => self.release(token, yields),
             Request::Forget { token } => self.release(token, false),
         }
     }
@@ -59,9 +59,9 @@ impl Execution<'_> {
         }
     }
 
-    fn release(&mut self, token: Token, aside: bool) -> Reply {
+    fn release(&mut self, token: Token, yields: bool) -> Reply {
         if self.is_held_by(token) {
-            self.give_on(aside);
+            self.give_on(yields);
             return Reply::Done;
         }
         if self.config.breaks(Broken::DeleteWithoutCompare) {
@@ -70,14 +70,14 @@ impl Execution<'_> {
         self.leave(token);
         // It may have been told that its turn comes soon.
         if self.server.lock.is_none() && !self.config.breaks(Broken::ForgetLeavesFree) {
-            self.give_on(aside);
+            self.give_on(yields);
         }
         Reply::Lost
     }
 
-    fn give_on(&mut self, aside: bool) {
-        if aside {
-            self.leave_free();
+    fn give_on(&mut self, yields: bool) {
+        if yields {
+            self.leave_it_free();
         } else {
             self.grant_next();
         }
@@ -195,13 +195,13 @@ impl Execution<'_> {
 
     /// Leaves the lock free for those that are not in the list. The first of those that are is told,
     /// and keeps its place.
-    fn leave_free(&mut self) {
+    fn leave_it_free(&mut self) {
         self.server.lock = None;
-        if !self.config.push || self.config.breaks(Broken::NobodyToldOfGap) {
+        if !self.config.push || self.config.breaks(Broken::NoneToldOfYield) {
             return;
         }
         while let Some(&token) = self.server.waiting.first() {
-            if self.publish(Push::Soon(token)).is_some() {
+            if self.publish(Push::Yielded(token)).is_some() {
                 return;
             }
             self.leave(token);

@@ -103,10 +103,10 @@ pub(crate) enum Phase {
     /// The release is out, and nobody waits.
     Releasing {
         token: Token,
-        aside: bool,
+        yields: bool,
     },
     /// The lock was left free, and nobody waits.
-    Aside {
+    Yielded {
         timer: u8,
     },
 }
@@ -177,7 +177,7 @@ pub(crate) struct Budget {
     pub(crate) faults: u8,
     pub(crate) cancels: u8,
     pub(crate) renewals: u8,
-    pub(crate) pauses: u8,
+    pub(crate) yields: u8,
     /// A clock falls behind once: the drift taken off a lease is good for no more.
     pub(crate) lags: u8,
 }

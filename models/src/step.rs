@@ -36,9 +36,9 @@ pub(crate) fn apply(config: &Config, world: &mut World, action: Action) -> Effec
             began(world, id, effects.section);
         }
         Action::End(id) => desk(config, world, id).end_section(),
-        Action::StepAside(id) => {
-            world.budget.pauses -= 1;
-            desk(config, world, id).step_aside();
+        Action::Yield(id) => {
+            world.budget.yields -= 1;
+            desk(config, world, id).yield_lock();
         }
         Action::Renew(id) => {
             world.budget.renewals -= 1;
@@ -263,7 +263,7 @@ fn tick(config: &Config, world: &mut World, lagging: Option<u8>, calm: bool) {
             continue;
         }
         match &mut manager.phase {
-            Phase::Registered { timer: Some(timer), .. } | Phase::Aside { timer } => {
+            Phase::Registered { timer: Some(timer), .. } | Phase::Yielded { timer } => {
                 *timer = timer.saturating_sub(1);
             }
             Phase::Holding(lease) => lease.validity = lease.validity.saturating_sub(1),

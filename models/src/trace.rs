@@ -161,7 +161,7 @@ fn weight(action: &Action) -> u32 {
         Action::Reconnect(_) | Action::Resume(_) | Action::Flow(_) | Action::Overtake(_) => 20,
         Action::ServeLate(_) | Action::ForgetAgain(_) | Action::DropInbox(_) => 10,
         Action::Arrive(_) => 8,
-        Action::StepAside(_) | Action::Renew(_) => 6,
+        Action::Yield(_) | Action::Renew(_) => 6,
         Action::SlowTick | Action::LagTick(_) => 4,
         Action::Cancel(_) | Action::ForeignEnds | Action::LosePush(..) => 3,
         Action::Cut(..) | Action::Pause(_) | Action::Stall(_) | Action::Flush => 2,

@@ -103,10 +103,10 @@ pub enum PhaseView {
         /// Of this token.
         token: Token,
         /// Whether the lock is left free for a moment.
-        aside: bool,
+        yields: bool,
     },
     /// The lock was left free, nobody has come since.
-    Aside {
+    Yielded {
         /// For how many ticks who comes leaves it to others.
         timer: u8,
     },
@@ -216,8 +216,8 @@ impl From<Phase> for PhaseView {
                 Self::Holding { token, validity, left: block.map_or(0, Block::left) }
             }
             Phase::Passing { old, new, granted } => Self::Passing { old, new, granted },
-            Phase::Releasing { token, aside } => Self::Releasing { token, aside },
-            Phase::Aside { timer } => Self::Aside { timer },
+            Phase::Releasing { token, yields } => Self::Releasing { token, yields },
+            Phase::Yielded { timer } => Self::Yielded { timer },
         }
     }
 }

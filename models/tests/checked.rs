@@ -54,7 +54,7 @@ fn cancels(cancels: u8) -> Config {
 
 #[test]
 fn two_managers_of_two_waiters_without_faults() {
-    let config = Config { faults: 0, cancels: 1, renewals: 1, pauses: 1, ..Config::default() };
+    let config = Config { faults: 0, cancels: 1, renewals: 1, yields: 1, ..Config::default() };
     let states = assert_holds(config);
     assert!(states > 100_000, "only {states} states");
 }
@@ -85,7 +85,7 @@ fn the_first_states_of_two_managers_of_two_waiters_and_two_faults_of_any_kind() 
 
 #[test]
 fn three_managers_without_faults() {
-    let config = Config { managers: 3, waiters: 1, pauses: 1, ..cancels(1) };
+    let config = Config { managers: 3, waiters: 1, yields: 1, ..cancels(1) };
     let states = assert_holds(config);
     assert!(states > 10_000, "only {states} states");
 }
@@ -217,13 +217,13 @@ fn a_grant_that_overtakes_a_reply_is_remembered() {
 
 #[test]
 fn who_is_next_is_told_of_a_gap() {
-    let config = Config { pauses: 1, ..faults(0, Kinds::NONE) };
-    assert_needed(Broken::NobodyToldOfGap, properties::GAPS, config);
+    let config = Config { yields: 1, ..faults(0, Kinds::NONE) };
+    assert_needed(Broken::NoneToldOfYield, properties::GAPS, config);
 }
 
 #[test]
 fn who_forgets_its_place_in_a_gap_gives_it_on() {
-    let config = Config { managers: 3, waiters: 1, pauses: 1, ..cancels(1) };
+    let config = Config { managers: 3, waiters: 1, yields: 1, ..cancels(1) };
     assert_needed(Broken::ForgetLeavesFree, properties::GAPS, config);
 }
 

@@ -12,7 +12,7 @@ fn large() -> Config {
         faults: 12,
         cancels: 8,
         renewals: 8,
-        pauses: 4,
+        yields: 4,
         mixed: true,
         block: 4,
         pace: 4,
@@ -101,14 +101,14 @@ fn walks_see_all_there_is() {
         "ServeLate",
         "SlowTick",
         "Stall",
-        "StepAside",
+        "Yield",
         "Tick",
         "Timer",
     ];
     assert_eq!(actions, all.map(String::from).into());
     let all = ["Busy", "Free", "Got", "Kept", "Lost", "NotHeld", "Released"];
     assert_eq!(answers, all.map(String::from).into());
-    let all = ["Aside", "Asking", "Holding", "Idle", "Passing", "Registered", "Releasing"];
+    let all = ["Yielded", "Asking", "Holding", "Idle", "Passing", "Registered", "Releasing"];
     assert_eq!(phases, all.map(String::from).into());
     assert!(!foreign.is_empty() && foreign.iter().all(|&lock| lock == Some(Token::FOREIGN)));
 }

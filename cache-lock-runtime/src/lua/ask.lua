@@ -1,13 +1,13 @@
 -- Asks for the lock. A part of the scripts that acquire.
 --
--- `listed` says that the token may be on the waiting list, or may have been granted the lock; `taken`
--- that somebody is known to hold it.
+-- `listed`: the token may be on the waiting list, or may have been granted the lock. `taken`: the lock is
+-- known to be taken.
 --
--- Returns {1, lowest number, highest number, others that wait} if the lock is the asker's, with -1 if
--- the user may not look who waits, or leave the list; and {0, remaining milliseconds, 1 if the holder is a manager that
--- hands the lock on, 1 if the asker is on the waiting list} if it is somebody else's; -1 milliseconds
--- say that the record has no expiry. A failure of any kind, a record that is not ours among them,
--- leaves nothing behind and is returned as an error.
+-- Returns {1, lowest number, highest number, other waiters} if the lock is the asker's; the last is -1 if the
+-- user may not read the waiting list or leave it. Returns {0, remaining milliseconds, 1 if the holder is a
+-- manager that hands the lock over, 1 if the asker is on the waiting list} if the lock is taken; -1
+-- milliseconds mean a record without an end. A failure, such as a record that is not a lock, leaves nothing
+-- behind and is returned as an error.
 local function ask(lock, fence, list, token, expire, block, waits, listed, taken)
   local holder = (taken or listed) and redis.pcall('GET', lock)
   if not holder then
@@ -25,11 +25,11 @@ local function ask(lock, fence, list, token, expire, block, waits, listed, taken
     if holder ~= token then
       local ours = holder:sub(1, 4) == 'cl1:'
       local waiting = 0
-      -- Nobody hands on what is another's: there is no point in a place on the list.
+      -- A foreign holder hands nothing over, so a place on the list has no use.
       if waits == '1' and ours then
         waiting = wait(list, token, listed)
         -- The holder hands the lock from one of its own callers to the next until it knows this. If
-        -- it is not heard, it is found when the holder next asks.
+        -- the message is lost, the holder learns of it when it next asks.
         tell('demand', holder, lock)
       end
       return {0, remaining, ours and 1 or 0, waiting}

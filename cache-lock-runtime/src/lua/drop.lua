@@ -1,8 +1,9 @@
 -- Leaves the lock free. A part of the scripts that acquire or end a lease.
 --
--- A user who may not delete may set, or there was no lock: the record is over after a millisecond then.
+-- A user without the right to delete has the right to set, or there was no lock. Then the record ends after
+-- a millisecond.
 --
--- Returns an error if the user may not delete, for the caller to be told.
+-- Returns the error if the user may not delete.
 local function drop(lock)
   local dropped = redis.pcall('DEL', lock)
   if type(dropped) == 'table' then

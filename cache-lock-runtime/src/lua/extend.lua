@@ -1,11 +1,11 @@
--- Makes leases last for some time from now, those that would end sooner.
+-- Extends leases to a time from now. A lease that ends later stays as it is.
 --
 -- KEYS[i]        a lock
 -- ARGV[2i - 1]   its owner token
 -- ARGV[2i]       how long the lease is to last, in milliseconds
 --
--- Returns for each lock 1 if it is the owner's, 0 if it is gone or somebody else's: nothing is done
--- then, as what has expired is never made again.
+-- Returns for each lock 1 if it is the owner's, 0 if it is gone or another owner's. An expired lock is never
+-- made again.
 
 local kept = {}
 for i, lock in ipairs(KEYS) do

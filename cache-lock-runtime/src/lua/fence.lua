@@ -1,21 +1,21 @@
 -- Reserves fencing numbers. A part of the scripts that grant the lock to their asker.
 --
--- A block is reserved backwards, from the server's time into the past: the numbers that it takes
--- are those of the time that went by without a grant. So none is ever ahead of the time, and when
--- the data is lost, the time alone is above all that were given out. Without a last number that
--- past may have been reserved from before, so the block is a single one.
+-- A block is reserved backwards, from the server's time into the past: its numbers are those of the time
+-- that passed without a grant. So no number is ever ahead of the time, and when the data is lost, the time
+-- is above all numbers given out before. Without a last number that past may be reserved already, so the
+-- block has one number.
 --
 -- The last number is kept for a day; after that the time alone keeps the numbers rising.
 --
--- A string that is no number of ours is put back, without the expiry that it may have had: to look at that
--- first, or to keep it, takes one more command of each grant of a new key.
+-- A string that is not a fencing number is put back, without the expiry that it may have had: to keep that
+-- would cost one more command in each grant of a new key.
 --
--- Returns the lowest and the highest number as text, or the error that kept it from reserving. Lua's
--- own conversion would round them to 14 digits, and that of Redis takes longer than all the rest.
+-- Returns the lowest and the highest number as text, or an error. Lua's own conversion would round them to 14
+-- digits, and that of Redis takes longer than all the rest.
 local function reserve(fence, block)
   local time = redis.pcall('TIME')
   if time.err then
-    -- Servers refuse it in many words, of which some do not name it.
+    -- Servers refuse it in many words, and some do not name the command.
     return {err = 'NOTIME ' .. time.err}
   end
   local now = time[1] .. ('000000'):sub(#time[2] + 1) .. time[2]
@@ -30,7 +30,7 @@ local function reserve(fence, block)
   if block == '1' and digits and #last == #now and last < now then
     return now, now
   end
-  -- A number that has none after it below 2^53, where doubles begin to leave some out, is not ours.
+  -- From 2^53 on doubles leave numbers out, so a fencing number and the one after it are below that.
   local next = digits and tonumber(last) + 1
   if not next or next > 9007199254740991 then
     redis.call('SET', fence, last)

@@ -1,15 +1,14 @@
--- Ends a lease, and asks for the lock under another token in the same step: whoever waits has it
--- first, and if nobody does, the asker keeps it. The old token is over in every outcome, so that a
--- pass that is carried out late finds a mismatch instead of what is held.
+-- Ends a lease, and asks for the lock under another token in the same step: the first on the waiting list
+-- gets it, and if the list is empty, the asker keeps it. The old token is over in every outcome, so a pass
+-- that is carried out late finds a mismatch instead of a lock that is held.
 --
 -- KEYS and ARGV[1] to ARGV[4] as in acquire.lua
 -- ARGV[5]  the token that is over
--- ARGV[6]  how long the claim of a grant lasts, in milliseconds, or 0 to leave the lock free for a
---          moment
--- ARGV[7]  anything, if the user may ask how many subscribe to a channel; else it is left out
+-- ARGV[6]  how long the claim of a grant lasts, in milliseconds, or 0 to yield
+-- ARGV[7]  anything, if the user may count the subscribers of a channel; otherwise left out
 --
--- Returns what `ask` does, and {2, 1 if the asker is on the waiting list, 1 if the user may not hand
--- the lock on} if the lock is left free, or nobody of those who wait could be told.
+-- Returns what `ask` does; or {2, 1 if the asker is on the waiting list, 1 if the user may not hand the lock
+-- over} if the lock is free now, after a yield or since no manager on the list listens.
 
 local holder = redis.pcall('GET', KEYS[1])
 if holder == ARGV[5] then

@@ -1,5 +1,5 @@
 -- Records the value of a single flight beside its lock, if the lock is the owner's: a holder whose
--- lease has ended must not write over what a later one has recorded.
+-- lease has ended must not overwrite the value of a later one.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the value
@@ -7,7 +7,7 @@
 -- ARGV[2]  how long the value lasts, in milliseconds
 -- ARGV[3]  the value
 --
--- Returns 1 if it is recorded, 0 if the lock is gone or somebody else's.
+-- Returns 1 if it is recorded, 0 if the lock is gone or another owner's.
 
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0

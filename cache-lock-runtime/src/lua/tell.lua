@@ -1,9 +1,8 @@
--- Tells a manager something about its token. Returns how many have heard it, or an error where the
--- user may not publish. Tokens that begin otherwise are those of other libraries, and of managers that
--- neither tell nor are told.
+-- Publishes to the inbox of a token's manager. Returns the number of its subscribers, or an error if the user
+-- may not publish. A token without `cl1:` belongs to another library, or to a manager without pushes.
 --
--- PUBLISH counts each subscriber of a pattern, too, such as a monitoring tool. With `counts`, the user may ask
--- how many subscribe to the inbox itself: none does for a manager that has died.
+-- PUBLISH also counts each subscriber of a pattern, such as a monitoring tool. With `counts`, the user may
+-- count the subscribers of the inbox itself: that of a dead manager has none.
 local function tell(what, token, lock, counts)
   local inbox = token:match('^(cl1:.+):')
   if not inbox then

@@ -1,9 +1,9 @@
 -- The waiting list: a sorted set of the tokens under which managers wait, in the order of their
--- scores. It lives for 5 s after the last of them has asked. They ask every second or so: who has
--- died vanishes with the list, or when its turn comes. A part of the scripts that wait.
+-- scores. It lives for 5 s after the last request of any of them. They ask every second or so: the token of a
+-- dead manager goes with the list, or when its turn comes. A part of the scripts that wait.
 
--- Enters a token at the end; one that is `listed` may be there already, and keeps its place. Returns
--- 1, or 0 if the user or the server does not let it: who is not on the list asks again and again.
+-- A token joins at the end; a `listed` one may be there already, and keeps its place. Returns 1, or 0 if the
+-- user or the server does not permit it: then its manager polls.
 local function wait(list, token, listed)
   local place = listed and redis.pcall('ZSCORE', list, token)
   if not place or type(place) == 'table' then
@@ -15,7 +15,7 @@ local function wait(list, token, listed)
       return 0
     end
   end
-  -- Without an end, the list would keep those who have died.
+  -- Without an end, the list would keep the tokens of dead managers.
   if type(redis.pcall('PEXPIRE', list, 5000)) == 'table' then
     redis.pcall('ZREM', list, token)
     return 0

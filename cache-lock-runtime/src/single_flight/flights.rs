@@ -20,7 +20,7 @@ use std::{
 use tokio::sync::{Notify, futures::Notified};
 
 use crate::{
-    clock::Moment,
+    clock::Instant,
     driver::{Driver, unharmed},
     error::LockError,
     key::LockKey,
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What is shared: callers of another type fly apart, and so do those who take no lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Id {
+pub(crate) struct FlightId {
     pub(super) key: LockKey,
     pub(super) value: TypeId,
     pub(super) local: bool,
@@ -40,14 +40,14 @@ pub(crate) struct Id {
     pub(super) version: u32,
 }
 
-/// A value, or an error that is shared, of a type that its [`Id`] or its reader knows.
-pub(super) type Shared = Arc<dyn Any + Send + Sync>;
+/// A value, or an error that is shared, of a type that its [`FlightId`] or its reader knows.
+pub(super) type SharedValue = Arc<dyn Any + Send + Sync>;
 
 /// What came of a flight.
 #[derive(Clone)]
-pub(super) enum Outcome {
-    Value(Shared),
-    Failure(Shared),
+pub(super) enum FlightOutcome {
+    Value(SharedValue),
+    Failure(SharedValue),
 }
 
 /// All flights of a manager.
@@ -61,23 +61,23 @@ pub(crate) struct Flights {
 
 #[derive(Default)]
 struct Table {
-    by_id: HashMap<Id, Entry>,
+    by_id: HashMap<FlightId, FlightEntry>,
     /// The flights whose values are kept, by the ends of those. They are looked at whenever somebody
     /// joins any flight.
-    kept: BTreeMap<(Moment, u64), Id>,
+    kept: BTreeMap<(Instant, u64), FlightId>,
     serial: u64,
 }
 
-struct Entry {
+struct FlightEntry {
     flight: Arc<Flight>,
     callers: usize,
-    kept: Option<(Moment, u64)>,
+    kept: Option<(Instant, u64)>,
 }
 
 #[derive(Default)]
 struct Flight {
-    seats: Arc<Seats>,
-    outcome: OnceLock<Outcome>,
+    seats: Arc<Leadership>,
+    outcome: OnceLock<FlightOutcome>,
     /// Why the last leader did not get the lock, if nobody has since.
     trouble: Mutex<Option<LockError>>,
 }
@@ -85,7 +85,7 @@ struct Flight {
 /// Whether a caller computes, and how the others learn of a change. It holds no value of a user, as the
 /// driver's thread has it for a while.
 #[derive(Default)]
-struct Seats {
+struct Leadership {
     led: AtomicBool,
     /// Wakes one waiter for a free seat.
     offered: Notify,
@@ -98,11 +98,11 @@ struct Seats {
 }
 
 /// What a caller who has waited finds.
-pub(super) enum Turn<'a> {
+pub(super) enum Position<'a> {
     /// The caller computes.
-    Lead(Seat<'a>),
+    Lead(Leader<'a>),
     /// Somebody else has.
-    Landed(Outcome),
+    Landed(FlightOutcome),
     /// The time is over. If it was the server's fault, that is said.
     Late(Option<LockError>),
     /// The manager was shut down.
@@ -111,10 +111,10 @@ pub(super) enum Turn<'a> {
 
 impl Flights {
     /// Joins the flight of this id, or opens it.
-    pub(super) fn join(self: &Arc<Self>, id: Id) -> Caller {
+    pub(super) fn join(self: &Arc<Self>, id: FlightId) -> Caller {
         let mut table = self.table();
-        let ended = table.take_ended(Moment::now());
-        let entry = table.by_id.entry(id.clone()).or_insert_with(|| Entry {
+        let ended = table.take_ended(Instant::now());
+        let entry = table.by_id.entry(id.clone()).or_insert_with(|| FlightEntry {
             flight: Arc::default(),
             callers: 0,
             kept: None,
@@ -160,7 +160,7 @@ impl Flights {
 }
 
 impl Table {
-    fn take_ended(&mut self, now: Moment) -> Vec<Entry> {
+    fn take_ended(&mut self, now: Instant) -> Vec<FlightEntry> {
         let mut ended = Vec::new();
         while self.kept.first_key_value().is_some_and(|((end, _), _)| *end <= now)
             && let Some((_, id)) = self.kept.pop_first()
@@ -170,7 +170,7 @@ impl Table {
         ended
     }
 
-    fn entry(&mut self, id: &Id, flight: &Arc<Flight>) -> Option<&mut Entry> {
+    fn entry(&mut self, id: &FlightId, flight: &Arc<Flight>) -> Option<&mut FlightEntry> {
         self.by_id.get_mut(id).filter(|entry| Arc::ptr_eq(&entry.flight, flight))
     }
 }
@@ -179,12 +179,16 @@ impl Table {
 pub(super) struct Caller {
     flights: Arc<Flights>,
     flight: Arc<Flight>,
-    id: Id,
+    id: FlightId,
 }
 
 impl Caller {
     /// Waits for the outcome, or for the seat of who computes it, until `deadline`.
-    pub(super) async fn turn<'a>(&'a self, driver: &'a Arc<Driver>, deadline: Moment) -> Turn<'a> {
+    pub(super) async fn turn<'a>(
+        &'a self,
+        driver: &'a Arc<Driver>,
+        deadline: Instant,
+    ) -> Position<'a> {
         let flight = &*self.flight;
         loop {
             // Registered before anything is looked at, so that no change falls in between.
@@ -192,22 +196,22 @@ impl Caller {
             let offered = pin!(Some(flight.seats.offered.notified()));
             let mut offered = Offered::enable(offered);
             if let Some(outcome) = flight.outcome.get() {
-                return Turn::Landed(outcome.clone());
+                return Position::Landed(outcome.clone());
             }
             if self.flights.is_closed() {
-                return Turn::ShutDown;
+                return Position::ShutDown;
             }
             // Who is late tries once, as who comes with no time to wait does.
             if !flight.seats.led.swap(true, Ordering::SeqCst) {
-                let seat = Seat { caller: self, driver };
+                let seat = Leader { caller: self, driver };
                 // It may have landed just now.
                 match flight.outcome.get() {
-                    Some(outcome) => return Turn::Landed(outcome.clone()),
-                    None => return Turn::Lead(seat),
+                    Some(outcome) => return Position::Landed(outcome.clone()),
+                    None => return Position::Lead(seat),
                 }
             }
-            if Moment::now() >= deadline {
-                return Turn::Late(flight.trouble().clone());
+            if Instant::now() >= deadline {
+                return Position::Late(flight.trouble().clone());
             }
             let mut changed = pin!(changed);
             let either = poll_fn(|context| match offered.poll(context) {
@@ -254,12 +258,12 @@ impl Drop for Caller {
 }
 
 /// The seat of the caller who computes. Dropped before the flight has landed, another one takes it.
-pub(super) struct Seat<'a> {
+pub(super) struct Leader<'a> {
     caller: &'a Caller,
     driver: &'a Arc<Driver>,
 }
 
-impl Seat<'_> {
+impl Leader<'_> {
     /// The lock is ours: from here on nobody waits for the server.
     pub(super) fn begin(&self) {
         *self.caller.flight.trouble() = None;
@@ -278,7 +282,7 @@ impl Seat<'_> {
         keep: Option<Duration>,
     ) -> T {
         let Caller { flights, flight, id } = self.caller;
-        let now = Moment::now();
+        let now = Instant::now();
         let mut table = flights.table();
         let alone = match (table.entry(id, flight).map(|entry| entry.callers), keep) {
             (Some(_), Some(keep)) => {
@@ -303,24 +307,24 @@ impl Seat<'_> {
             return value;
         }
         let value = Arc::new(value);
-        let _ = flight.outcome.set(Outcome::Value(Arc::clone(&value) as Shared));
+        let _ = flight.outcome.set(FlightOutcome::Value(Arc::clone(&value) as SharedValue));
         drop(self);
         T::clone(&value)
     }
 
     /// Gives all who have asked by now the error; who asks later starts afresh.
-    pub(super) fn crash(self, error: Shared) {
+    pub(super) fn crash(self, error: SharedValue) {
         let Caller { flights, flight, id } = self.caller;
         let mut table = flights.table();
         if table.entry(id, flight).is_some() {
             table.by_id.remove(id);
         }
         drop(table);
-        let _ = flight.outcome.set(Outcome::Failure(error));
+        let _ = flight.outcome.set(FlightOutcome::Failure(error));
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Leader<'_> {
     fn drop(&mut self) {
         let Caller { flights, flight, id } = self.caller;
         if flight.outcome.get().is_some() {
@@ -337,7 +341,7 @@ impl Drop for Seat<'_> {
     }
 }
 
-impl Seats {
+impl Leadership {
     /// Wakes one waiter for a free seat.
     fn offer(self: &Arc<Self>, driver: &Arc<Driver>) {
         unharmed(|| self.offered.notify_one());
@@ -354,7 +358,7 @@ impl Seats {
     async fn guard(&self, timers: &Driver) {
         loop {
             let freed = self.freed.load(Ordering::SeqCst);
-            timers.sleep_until(Moment::now().after(PATIENCE)).await;
+            timers.sleep_until(Instant::now().after(PATIENCE)).await;
             if self.freed.load(Ordering::SeqCst) != freed {
                 continue;
             }

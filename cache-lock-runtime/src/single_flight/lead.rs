@@ -8,45 +8,48 @@ use std::{
 };
 
 #[cfg(feature = "serde")]
-use super::record::{Found, Look};
+use super::record::{Found, Lookup};
 use super::{
     error::SingleFlightError,
-    flights::{Id, Outcome, Seat},
+    flights::{FlightId, FlightOutcome, Leader},
     options::{Failures, Plan, SingleFlight},
     within,
 };
 use crate::{
-    acquire, clock::Moment, error::LockError, fence::FencingToken, guard::LockGuard,
-    manager::Inner, options::OnLost,
+    acquire, clock::Instant, error::LockError, fence::FencingToken, guard::LockGuard,
+    manager_core::Core, options::OnLost,
 };
 
 /// One call.
-pub(super) struct Call<'a, T, K, P> {
-    pub(super) manager: &'a Arc<Inner>,
-    pub(super) id: &'a Id,
+pub(super) struct FlightCall<'a, T, K, P> {
+    pub(super) manager: &'a Arc<Core>,
+    pub(super) id: &'a FlightId,
     pub(super) options: &'a SingleFlight<K, P>,
     pub(super) plan: Plan<T>,
-    pub(super) started: Moment,
-    pub(super) deadline: Moment,
+    pub(super) started: Instant,
+    pub(super) deadline: Instant,
     pub(super) on_lost: OnLost,
     /// How long the lease of the lock lasts.
     #[cfg(feature = "serde")]
     pub(super) expire: std::time::Duration,
 }
 
-impl<T, K, P> Call<'_, T, K, P>
+impl<T, K, P> FlightCall<'_, T, K, P>
 where
     T: Clone + Send + Sync + 'static,
     K: Copy,
 {
     /// What another caller's outcome is to this one; `None` if it is an error that is not shared.
-    pub(super) fn accept<E>(&self, outcome: &Outcome) -> Option<Result<T, SingleFlightError<E>>>
+    pub(super) fn accept<E>(
+        &self,
+        outcome: &FlightOutcome,
+    ) -> Option<Result<T, SingleFlightError<E>>>
     where
         P: Failures<E>,
     {
         match outcome {
-            Outcome::Value(value) => value.downcast_ref::<T>().cloned().map(Ok),
-            Outcome::Failure(error) => {
+            FlightOutcome::Value(value) => value.downcast_ref::<T>().cloned().map(Ok),
+            FlightOutcome::Failure(error) => {
                 P::shared(error).map(|error| Err(SingleFlightError::Compute(error)))
             }
         }
@@ -55,7 +58,7 @@ where
     /// Computes, unless the value is recorded.
     pub(super) async fn lead<E>(
         &self,
-        seat: Seat<'_>,
+        seat: Leader<'_>,
         compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
     ) -> Result<T, SingleFlightError<E>>
     where
@@ -68,14 +71,14 @@ where
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
             match self.find(record, &seat).await {
-                Ok(Look::Found(Found { value, is_stale: false })) => {
+                Ok(Lookup::Found(Found { value, is_stale: false })) => {
                     return Ok(seat.land(value, None));
                 }
-                Ok(Look::Found(Found { value, is_stale: true })) => {
+                Ok(Lookup::Found(Found { value, is_stale: true })) => {
                     let stale = seat.land(value, None);
                     return Ok(self.refresh(record, stale, compute).await);
                 }
-                Ok(Look::Missing | Look::Unreadable(_)) => {}
+                Ok(Lookup::Missing | Lookup::Unreadable(_)) => {}
                 // Who waits for the lock asks again until the timeout, and looks once more.
                 Err(error) if error.is_retryable() => {}
                 Err(error) => return Err(error.into()),
@@ -109,8 +112,8 @@ where
         .await
     }
 
-    async fn acquire(&self, seat: &Seat<'_>) -> Result<LockGuard, LockError> {
-        let options = self.options.lock.timeout(Moment::now().until(self.deadline));
+    async fn acquire(&self, seat: &Leader<'_>) -> Result<LockGuard, LockError> {
+        let options = self.options.lock.timeout(Instant::now().until(self.deadline));
         match acquire::acquire(self.manager, self.id.key.clone(), &options).await {
             Ok(guard) => {
                 seat.begin();
@@ -126,7 +129,7 @@ where
     async fn lead_under<E>(
         &self,
         guard: &LockGuard,
-        seat: Seat<'_>,
+        seat: Leader<'_>,
         compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
     ) -> Result<T, SingleFlightError<E>>
     where
@@ -146,7 +149,7 @@ where
     /// Tells the others what came of the computation.
     pub(super) fn settle<E>(
         &self,
-        seat: Seat<'_>,
+        seat: Leader<'_>,
         computed: Result<T, E>,
     ) -> Result<T, SingleFlightError<E>>
     where
@@ -165,7 +168,7 @@ where
 
     /// The time that a caller has waited is that of the whole call.
     pub(super) fn since_the_start(&self, error: LockError) -> LockError {
-        let waited = self.started.until(Moment::now());
+        let waited = self.started.until(Instant::now());
         match error {
             LockError::Contended { key, no_expiry, .. } => {
                 LockError::Contended { key, waited, no_expiry }

@@ -2,9 +2,9 @@
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
-use super::flights::Shared;
+use super::flights::SharedValue;
 #[cfg(feature = "serde")]
-use super::record::Record;
+use super::record::ValueRecord;
 use crate::{error::LockError, options::LockOptions};
 
 /// The longest time for which a value is recorded: nobody computes a year ahead.
@@ -207,7 +207,7 @@ pub struct Plan<T> {
     pub(super) version: u32,
     pub(super) keep: Option<Duration>,
     #[cfg(feature = "serde")]
-    pub(super) record: Option<Record<T>>,
+    pub(super) record: Option<ValueRecord<T>>,
     value: PhantomData<fn(T)>,
 }
 
@@ -269,7 +269,7 @@ impl<T: serde::Serialize + serde::de::DeserializeOwned> Kind<T> for Recorded {
                 return Err(LockError::InvalidOption { option, value, limit });
             }
         }
-        let record = Some(Record::json(ttl, stale, max_size));
+        let record = Some(ValueRecord::json(ttl, stale, max_size));
         Ok(Plan { record, version, ..Plan::new(false, None) })
     }
 }
@@ -293,27 +293,27 @@ impl Fenced for Recorded {}
 )]
 pub trait Failures<E>: sealed::Sealed {
     #[doc(hidden)]
-    fn share(error: &E) -> Option<Shared>;
+    fn share(error: &E) -> Option<SharedValue>;
     #[doc(hidden)]
-    fn shared(error: &Shared) -> Option<E>;
+    fn shared(error: &SharedValue) -> Option<E>;
 }
 
 impl<E> Failures<E> for Retry {
-    fn share(_: &E) -> Option<Shared> {
+    fn share(_: &E) -> Option<SharedValue> {
         None
     }
 
-    fn shared(_: &Shared) -> Option<E> {
+    fn shared(_: &SharedValue) -> Option<E> {
         None
     }
 }
 
 impl<E: Clone + Send + Sync + 'static> Failures<E> for Share {
-    fn share(error: &E) -> Option<Shared> {
+    fn share(error: &E) -> Option<SharedValue> {
         Some(Arc::new(error.clone()))
     }
 
-    fn shared(error: &Shared) -> Option<E> {
+    fn shared(error: &SharedValue) -> Option<E> {
         error.downcast_ref::<E>().cloned()
     }
 }

@@ -7,25 +7,25 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     error::SingleFlightError,
     fingerprint::fingerprint,
-    flights::{Seat, Turn},
-    lead::Call,
+    flights::{Leader, Position},
+    lead::FlightCall,
     options::Failures,
 };
 use crate::{
     acquire,
-    clock::Moment,
+    clock::Instant,
     error::LockError,
     fence::FencingToken,
     guard::LockGuard,
     key::LockKey,
     log,
-    manager::Inner,
-    store::{RecordName, Recorded},
+    manager_core::Core,
+    store::{StoredValue, ValueName},
 };
 
 /// How values `T` are recorded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record<T> {
+pub(super) struct ValueRecord<T> {
     ttl: Duration,
     stale: Duration,
     max_size: usize,
@@ -41,7 +41,7 @@ pub(super) struct Found<T> {
 }
 
 /// What a look at the record finds.
-pub(super) enum Look<T> {
+pub(super) enum Lookup<T> {
     Found(Found<T>),
     Missing,
     Unreadable(Unreadable),
@@ -49,7 +49,7 @@ pub(super) enum Look<T> {
 
 /// A record of another type, or of another version of the program.
 pub(super) struct Unreadable {
-    ends: Moment,
+    ends: Instant,
     error: serde_json::Error,
 }
 
@@ -63,7 +63,7 @@ enum Destination {
     Nowhere,
 }
 
-impl<T: Serialize + DeserializeOwned> Record<T> {
+impl<T: Serialize + DeserializeOwned> ValueRecord<T> {
     /// As JSON, which an operator can read.
     pub(super) fn json(ttl: Duration, stale: Duration, max_size: usize) -> Self {
         Self {
@@ -77,35 +77,37 @@ impl<T: Serialize + DeserializeOwned> Record<T> {
     }
 }
 
-impl<T> Record<T> {
+impl<T> ValueRecord<T> {
     /// Reads what is recorded, in one round trip; in one more if it cannot be read, for the time that
     /// is left of it.
     async fn find(
         &self,
-        manager: &Inner,
-        name: &RecordName,
+        manager: &Core,
+        name: &ValueName,
         expire: Duration,
-    ) -> Result<Look<T>, LockError> {
+    ) -> Result<Lookup<T>, LockError> {
         let key = &name.key;
         let can_be_stale = !self.stale.is_zero();
         let mut aged = can_be_stale;
         loop {
-            let started = Moment::now();
+            let started = Instant::now();
             let reading = manager.store.recorded(name, aged, manager.attempt_end(started, expire));
             let recorded = reading.await.map_err(|source| {
-                let waited = started.until(Moment::now());
+                let waited = started.until(Instant::now());
                 log::warn!(%key, ?waited, error = %source, "recorded value not read");
                 LockError::backend(key, waited, source)
             })?;
-            let Some(Recorded { text, remaining }) = recorded else { return Ok(Look::Missing) };
+            let Some(StoredValue { text, remaining }) = recorded else {
+                return Ok(Lookup::Missing);
+            };
             match (self.decode)(&text) {
                 Ok(value) => {
                     let is_stale = can_be_stale && remaining <= self.stale;
-                    return Ok(Look::Found(Found { value, is_stale }));
+                    return Ok(Lookup::Found(Found { value, is_stale }));
                 }
                 Err(error) if aged => {
-                    let ends = Moment::now().after(remaining);
-                    return Ok(Look::Unreadable(Unreadable { ends, error }));
+                    let ends = Instant::now().after(remaining);
+                    return Ok(Lookup::Unreadable(Unreadable { ends, error }));
                 }
                 Err(_) => aged = true,
             }
@@ -114,7 +116,7 @@ impl<T> Record<T> {
 
     /// Decides where a value goes, and logs why if that is not the store.
     fn place(&self, key: &LockKey, value: &T, unreadable: Option<Unreadable>) -> Destination {
-        let now = Moment::now();
+        let now = Instant::now();
         if let Some(Unreadable { ends, error }) = unreadable
             && now < ends
         {
@@ -157,10 +159,10 @@ impl<T> Record<T> {
 
     /// Records a value, if the lock is still ours. A failure is logged: the value is there, and
     /// whoever finds none computes another.
-    async fn write(&self, manager: &Inner, guard: &LockGuard, name: &RecordName, text: &str) {
+    async fn write(&self, manager: &Core, guard: &LockGuard, name: &ValueName, text: &str) {
         let (key, size) = (guard.key(), text.len());
         let (owner, expire) = guard.owner();
-        let give_up = manager.attempt_end(Moment::now(), expire);
+        let give_up = manager.attempt_end(Instant::now(), expire);
         let lasts = self.ttl + self.stale;
         match manager.store.record(name, owner, text, lasts, give_up).await {
             Ok(true) => log::debug!(%key, fence = %guard.token(), size, "value recorded"),
@@ -170,16 +172,16 @@ impl<T> Record<T> {
     }
 }
 
-impl<T, K, P> Call<'_, T, K, P>
+impl<T, K, P> FlightCall<'_, T, K, P>
 where
     T: Clone + Send + Sync + 'static,
     K: Copy,
 {
     pub(super) async fn find(
         &self,
-        record: &Record<T>,
-        seat: &Seat<'_>,
-    ) -> Result<Look<T>, LockError> {
+        record: &ValueRecord<T>,
+        seat: &Leader<'_>,
+    ) -> Result<Lookup<T>, LockError> {
         let found = record.find(self.manager, &self.record_name(), self.expire).await;
         found.map_err(|error| {
             seat.trouble(&error);
@@ -187,16 +189,16 @@ where
         })
     }
 
-    fn record_name(&self) -> RecordName {
-        RecordName { key: self.id.key.clone(), version: self.plan.version }
+    fn record_name(&self) -> ValueName {
+        ValueName { key: self.id.key.clone(), version: self.plan.version }
     }
 
     /// Computes under the lock, unless the value is recorded by now, and records it.
     pub(super) async fn record_under<E>(
         &self,
-        record: &Record<T>,
+        record: &ValueRecord<T>,
         guard: &LockGuard,
-        seat: Seat<'_>,
+        seat: Leader<'_>,
         compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
     ) -> Result<T, SingleFlightError<E>>
     where
@@ -205,8 +207,10 @@ where
         // The holder before may have recorded it.
         let mut unreadable = None;
         match self.find(record, &seat).await {
-            Ok(Look::Found(Found { value, is_stale: false })) => return Ok(seat.land(value, None)),
-            Ok(Look::Unreadable(other)) => unreadable = Some(other),
+            Ok(Lookup::Found(Found { value, is_stale: false })) => {
+                return Ok(seat.land(value, None));
+            }
+            Ok(Lookup::Unreadable(other)) => unreadable = Some(other),
             Ok(_) => {}
             // To compute once more than needed does no harm.
             Err(error) if error.is_retryable() => {}
@@ -234,7 +238,7 @@ where
     /// Keeps a value without waiting callers in the memory of its process.
     async fn keep(&self, value: &T, time: Duration) {
         let caller = self.manager.flights.join(self.id.clone());
-        if let Turn::Lead(seat) = caller.turn(&self.manager.driver, Moment::now()).await {
+        if let Position::Lead(seat) = caller.turn(&self.manager.driver, Instant::now()).await {
             seat.land(value.clone(), Some(time));
         }
     }
@@ -242,7 +246,7 @@ where
     /// Computes a stale value anew, if nobody else does. The others have had the stale one.
     pub(super) async fn refresh<E>(
         &self,
-        record: &Record<T>,
+        record: &ValueRecord<T>,
         stale: T,
         compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
     ) -> T {
@@ -254,12 +258,12 @@ where
         };
         let name = self.record_name();
         let fresh = match record.find(manager, &name, self.expire).await {
-            Ok(Look::Found(Found { value, is_stale: false })) => Some(value),
+            Ok(Lookup::Found(Found { value, is_stale: false })) => Some(value),
             Err(_) => None,
             Ok(look) => {
                 let unreadable = match look {
-                    Look::Unreadable(other) => Some(other),
-                    Look::Found(_) | Look::Missing => None,
+                    Lookup::Unreadable(other) => Some(other),
+                    Lookup::Found(_) | Lookup::Missing => None,
                 };
                 let computed = {
                     let computing = pin!(compute(Some(guard.token())));

@@ -8,41 +8,41 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::flights::Id;
+use super::flights::FlightId;
 
 thread_local! {
-    static WITHIN: RefCell<Vec<(u64, Id)>> = const { RefCell::new(Vec::new()) };
+    static WITHIN: RefCell<Vec<(u64, FlightId)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Polls a computation inside of its flight.
 pub(super) fn poll_in<F: Future>(
     manager: u64,
-    id: &Id,
+    id: &FlightId,
     computation: Pin<&mut F>,
     context: &mut Context<'_>,
 ) -> Poll<F::Output> {
-    let _entered = Entered::new((manager, id.clone()));
+    let _entered = FlightScope::new((manager, id.clone()));
     computation.poll(context)
 }
 
 /// Whether this code would wait for itself.
-pub(super) fn is_nested(manager: u64, id: &Id) -> bool {
-    let is_this = |(of, within): &(u64, Id)| *of == manager && within == id;
+pub(super) fn is_nested(manager: u64, id: &FlightId) -> bool {
+    let is_this = |(of, within): &(u64, FlightId)| *of == manager && within == id;
     WITHIN.try_with(|within| within.borrow().iter().any(is_this)).unwrap_or(false)
 }
 
 /// Takes the flight out again, also when a poll panics.
-struct Entered;
+struct FlightScope;
 
-impl Entered {
-    fn new(flight: (u64, Id)) -> Self {
+impl FlightScope {
+    fn new(flight: (u64, FlightId)) -> Self {
         // A thread that is ending has no locals, and notices no nesting.
         let _ = WITHIN.try_with(|within| within.borrow_mut().push(flight));
         Self
     }
 }
 
-impl Drop for Entered {
+impl Drop for FlightScope {
     fn drop(&mut self) {
         let _ended = WITHIN.try_with(|within| within.borrow_mut().pop());
     }

@@ -7,8 +7,16 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Extended, Extension, Question, RecordName, Recorded, ReleaseOutcome, Reply, Store};
-use crate::{clock::Moment, fence::Numbers, key::LockKey, owner::OwnerToken};
+use super::{Store, StoredValue, ValueName};
+use crate::{
+    clock::Instant,
+    fence::Numbers,
+    key::LockKey,
+    owner::OwnerToken,
+    protocol::messages::{
+        AcquireRequest, AcquireResponse, Extended, Extension, Kind, ReleaseOutcome,
+    },
+};
 
 /// Keeps locks in memory. Clones share them, so several managers can stand for several processes
 /// in a test.
@@ -31,7 +39,7 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct Records {
-    by_key: HashMap<LockKey, Record>,
+    by_key: HashMap<LockKey, LockRecord>,
     /// The last fencing number, of all keys together: so nothing is kept of idle ones.
     last_fence: i64,
     results: Results,
@@ -41,14 +49,14 @@ struct Records {
 /// it is recorded.
 #[derive(Default)]
 struct Results {
-    by_name: HashMap<RecordName, (Moment, Arc<str>)>,
+    by_name: HashMap<ValueName, (Instant, Arc<str>)>,
     /// When they end.
-    ends: BTreeSet<(Moment, RecordName)>,
+    ends: BTreeSet<(Instant, ValueName)>,
 }
 
-struct Record {
+struct LockRecord {
     token: OwnerToken,
-    ends: Moment,
+    ends: Instant,
 }
 
 impl MemoryStore {
@@ -74,30 +82,30 @@ impl MemoryStore {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn ask(&self, question: &Question) -> Reply {
-        let Question { key, token, instead_of, aside, expire, block, .. } = question;
-        let now = Moment::now();
+    pub(crate) fn acquire(&self, request: &AcquireRequest) -> AcquireResponse {
+        let AcquireRequest { key, token, kind, expire, block, .. } = request;
+        let now = Instant::now();
         let mut records = self.records();
         if let Some(record) = records.by_key.get(key)
             && now < record.ends
             && record.token != *token
-            && instead_of.as_ref() != Some(&record.token)
+            && kind.old() != Some(&record.token)
         {
-            // Who waits is not told, and asks again.
+            // A waiter is not told, and asks again.
             let remaining = Some(now.until(record.ends));
-            return Reply::Busy { remaining, ours: false, listed: false };
+            return AcquireResponse::Busy { remaining, ours: false, listed: false };
         }
-        if *aside {
+        if matches!(kind, Kind::Pass(old) if old.yields) {
             records.by_key.remove(key);
-            return Reply::Free { listed: false };
+            return AcquireResponse::Free { listed: false };
         }
-        let record = Record { token: token.clone(), ends: now.after(*expire) };
+        let record = LockRecord { token: token.clone(), ends: now.after(*expire) };
         records.by_key.insert(key.clone(), record);
-        Reply::Got { numbers: records.reserve(*block), sent_at: now, others: false }
+        AcquireResponse::Got { numbers: records.reserve(*block), sent_at: now, others: false }
     }
 
-    pub(crate) fn extend(&self, leases: &[Extension]) -> (Moment, Vec<Extended>) {
-        let now = Moment::now();
+    pub(crate) fn extend(&self, leases: &[Extension]) -> (Instant, Vec<Extended>) {
+        let now = Instant::now();
         let mut records = self.records();
         let kept = leases.iter().map(|lease| match records.by_key.get_mut(&lease.key) {
             Some(record) if record.token == lease.token && now < record.ends => {
@@ -113,7 +121,7 @@ impl MemoryStore {
         let mut records = self.records();
         match records.by_key.get(key) {
             Some(record) if record.token == *token => {
-                let in_time = Moment::now() < record.ends;
+                let in_time = Instant::now() < record.ends;
                 records.by_key.remove(key);
                 if in_time { ReleaseOutcome::Released } else { ReleaseOutcome::AlreadyExpired }
             }
@@ -121,22 +129,22 @@ impl MemoryStore {
         }
     }
 
-    pub(crate) fn recorded(&self, name: &RecordName) -> Option<Recorded> {
-        let now = Moment::now();
+    pub(crate) fn recorded(&self, name: &ValueName) -> Option<StoredValue> {
+        let now = Instant::now();
         let mut records = self.records();
         records.results.remove_ended(now);
         let (ends, text) = records.results.by_name.get(name)?;
-        Some(Recorded { text: text.as_bytes().to_vec(), remaining: now.until(*ends) })
+        Some(StoredValue { text: text.as_bytes().to_vec(), remaining: now.until(*ends) })
     }
 
     pub(crate) fn record(
         &self,
-        name: &RecordName,
+        name: &ValueName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
     ) -> bool {
-        let now = Moment::now();
+        let now = Instant::now();
         let mut records = self.records();
         let held = records.by_key.get(&name.key);
         let held = held.is_some_and(|record| record.token == *token && now < record.ends);
@@ -156,14 +164,14 @@ impl MemoryStore {
 }
 
 impl Results {
-    fn insert(&mut self, name: &RecordName, ends: Moment, text: Arc<str>) {
+    fn insert(&mut self, name: &ValueName, ends: Instant, text: Arc<str>) {
         if let Some((earlier, _)) = self.by_name.insert(name.clone(), (ends, text)) {
             self.ends.remove(&(earlier, name.clone()));
         }
         self.ends.insert((ends, name.clone()));
     }
 
-    fn remove_ended(&mut self, now: Moment) {
+    fn remove_ended(&mut self, now: Instant) {
         while self.ends.first().is_some_and(|(ends, _)| *ends <= now)
             && let Some((_, name)) = self.ends.pop_first()
         {

@@ -1,13 +1,13 @@
 //! Locks on a Redis server.
 
-mod ask;
+mod acquire;
 mod backoff;
 mod call;
 mod config;
+mod connections;
 mod failure;
 mod greeting;
 mod inbox;
-mod link;
 mod record;
 #[cfg(test)]
 pub(crate) mod replay;
@@ -38,20 +38,21 @@ pub(crate) use self::config::TlsConfig;
 pub use self::tls::TlsConfig;
 use self::{
     call::{Call, read_extended, read_released, tells_of_refusal},
+    connections::{Connection, Connections, settle},
     failure::{Failure, is_unknown_command},
     inbox::Mailbox,
-    link::{Link, Links, settle},
     script::Scripts,
     window::{Lane, Room},
 };
-use super::{Ended, Extended, Extension, Inbox, ReleaseOutcome, Store};
+use super::Store;
 use crate::{
-    clock::Moment,
+    clock::Instant,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
     key::LockKey,
     log,
-    owner::Owners,
+    owner::TokenSource,
+    protocol::messages::{Extended, Extension, Inbox, ReleaseOutcome, ReleaseRequest},
 };
 
 /// The least pause between two questions for a connection.
@@ -70,11 +71,11 @@ const ATTEMPTS_IN_FLIGHT: u32 = 10;
 /// Keeps locks on one Redis server. Made by [`LockManager::connect`](crate::LockManager::connect).
 #[derive(Clone)]
 pub(crate) struct RedisStore {
-    inner: Arc<Inner>,
+    inner: Arc<RedisCore>,
 }
 
-struct Inner {
-    links: Arc<Links>,
+struct RedisCore {
+    connections: Arc<Connections>,
     scripts: Scripts,
     driver: Arc<Driver>,
     /// The server has no EVALSHA, as where it was renamed: scripts are sent in full.
@@ -84,9 +85,9 @@ struct Inner {
     probe: stall::Probe,
 }
 
-impl Drop for Inner {
+impl Drop for RedisCore {
     fn drop(&mut self) {
-        self.links.end();
+        self.connections.end();
     }
 }
 
@@ -95,14 +96,14 @@ impl RedisStore {
         url: &str,
         tls: Option<&TlsConfig>,
         driver: Arc<Driver>,
-        owners: Arc<Owners>,
+        owners: Arc<TokenSource>,
         attempt: Duration,
     ) -> Result<(Self, Inbox), BackendError> {
         let parsed = config::parse(url, tls, attempt)?;
         let (mailbox, inbox) = Mailbox::new(owners);
-        let links = Arc::new(Links::new(parsed, Arc::clone(&driver), mailbox, attempt));
-        let inner = Inner {
-            links,
+        let connections = Arc::new(Connections::new(parsed, Arc::clone(&driver), mailbox, attempt));
+        let inner = RedisCore {
+            connections,
             scripts: Scripts::new(),
             driver,
             hashless: AtomicBool::new(false),
@@ -114,27 +115,27 @@ impl RedisStore {
 
     /// The server's address, without a password.
     pub(crate) fn server(&self) -> &str {
-        self.inner.links.server()
+        self.inner.connections.server()
     }
 
     /// The number of open connections.
     pub(crate) fn connections(&self) -> usize {
-        self.inner.links.len()
+        self.inner.connections.len()
     }
 
     /// Sees that the server can be reached and lets the user in. A proxy that answers in its place has
     /// to run scripts over several keys.
-    pub(crate) async fn check(&self, give_up: Moment) -> Result<(), BackendError> {
-        let link = self.link(give_up).await?;
-        if !self.inner.links.fell_back() {
+    pub(crate) async fn check(&self, give_up: Instant) -> Result<(), BackendError> {
+        let connection = self.connection(give_up).await?;
+        if !self.inner.connections.fell_back() {
             return Ok(());
         }
         let mut script = redis::cmd("EVAL");
         script.arg("return 1").arg(2).arg("{cache-lock}:1").arg("{cache-lock}:2");
-        let error = match self.inner.driver.within(give_up, link.send(&script)).await {
+        let error = match self.inner.driver.within(give_up, connection.send(&script)).await {
             Some(Err(error)) => Failure::from(error),
             Some(Ok(_)) => return Ok(()),
-            None => return Err(self.overdue(&link).into_error()),
+            None => return Err(self.overdue(&connection).into_error()),
         };
         let said = match &error {
             // Of other keys than these nothing is said.
@@ -143,7 +144,7 @@ impl RedisStore {
             Failure::Refused(error) | Failure::Unknown(error) => error.to_string(),
             Failure::Closed(_) | Failure::Overdue(_) => "the connection was closed".to_owned(),
         };
-        settle(&self.inner.links, &link, &Err(error), self.inner.attempt);
+        settle(&self.inner.connections, &connection, &Err(error), self.inner.attempt);
         let message = format!(
             "what answers there runs no scripts over several keys, as locks need ({said}); connect \
              to the server itself instead of the proxy before it"
@@ -152,58 +153,62 @@ impl RedisStore {
     }
 
     /// Has the driver's connection opened. Openings have pauses of their own between them.
-    pub(crate) async fn reconnect(&self, until: Moment) {
-        while Moment::now() < until && self.link_of(None, until).await.is_err() {
-            self.inner.driver.sleep_until(Moment::now().after(RECONNECT_PAUSE)).await;
+    pub(crate) async fn reconnect(&self, until: Instant) {
+        while Instant::now() < until && self.connection_of(None, until).await.is_err() {
+            self.inner.driver.sleep_until(Instant::now().after(RECONNECT_PAUSE)).await;
         }
     }
 
     /// Waits until a connection was lost, or opened after that.
     pub(crate) async fn reconnected(&self) {
-        self.inner.links.replaced().await;
+        self.inner.connections.replaced().await;
     }
 
     /// Makes ready for pushes, if that is not done yet.
     pub(crate) fn attend(&self) {
-        self.inner.links.attend();
+        self.inner.connections.attend();
     }
 
     /// Whether pushes arrive, as far as is known.
     pub(crate) fn tells(&self) -> bool {
-        !self.inner.links.are_deaf()
+        !self.inner.connections.are_deaf()
     }
 
     /// The connection for a runtime or, without one, of the driver.
-    async fn link_of(
+    async fn connection_of(
         &self,
         runtime: Option<&Handle>,
-        give_up: Moment,
-    ) -> Result<Arc<Link>, BackendError> {
-        let Inner { links, driver, .. } = &*self.inner;
+        give_up: Instant,
+    ) -> Result<Arc<Connection>, BackendError> {
+        let RedisCore { connections, driver, .. } = &*self.inner;
         let Some(runtime) = runtime.or(driver.handle()) else {
             let message = "the lock manager's thread has ended";
             return Err(BackendError::new(BackendErrorKind::Unreachable, message));
         };
-        if let Some(link) = links.current(runtime) {
-            return Ok(link);
+        if let Some(connection) = connections.current(runtime) {
+            return Ok(connection);
         }
         // Boxed, since it is rare.
-        let opening = Box::pin(links.of_runtime(runtime));
-        driver.within(give_up, opening).await.unwrap_or_else(|| Err(links.not_accepted()))
+        let opening = Box::pin(connections.of_runtime(runtime));
+        driver.within(give_up, opening).await.unwrap_or_else(|| Err(connections.not_accepted()))
     }
 
     /// The connection for the caller's runtime.
-    async fn link(&self, give_up: Moment) -> Result<Arc<Link>, BackendError> {
-        self.link_of(Handle::try_current().ok().as_ref(), give_up).await
+    async fn connection(&self, give_up: Instant) -> Result<Arc<Connection>, BackendError> {
+        self.connection_of(Handle::try_current().ok().as_ref(), give_up).await
     }
 
     /// Runs a script over a connection, however long that takes.
-    async fn send_over(&self, link: &Arc<Link>, call: &Call<'_>) -> Result<Value, Failure> {
+    async fn send_over(
+        &self,
+        connection: &Arc<Connection>,
+        call: &Call<'_>,
+    ) -> Result<Value, Failure> {
         let hashless = &self.inner.hashless;
         let mut in_full = if hashless.load(Ordering::Relaxed) { call.in_full() } else { None };
         let answer = loop {
             // One place that waits, or the future would have the room of several.
-            let answer = link.send(in_full.as_ref().unwrap_or(call.command())).await;
+            let answer = connection.send(in_full.as_ref().unwrap_or(call.command())).await;
             match &answer {
                 Err(error) if in_full.is_none() && names_no_script(error) => {
                     in_full = call.in_full();
@@ -218,35 +223,35 @@ impl RedisStore {
             }
         };
         let result = answer.map_err(Failure::from);
-        settle(&self.inner.links, link, &result, self.inner.attempt);
+        settle(&self.inner.connections, connection, &result, self.inner.attempt);
         result
     }
 
     /// Runs a script over a connection, until `give_up`.
     async fn run_over(
         &self,
-        link: &Arc<Link>,
+        connection: &Arc<Connection>,
         call: &Call<'_>,
-        give_up: Moment,
+        give_up: Instant,
     ) -> Result<Value, Failure> {
-        let sending = pin!(self.send_over(link, call));
+        let sending = pin!(self.send_over(connection, call));
         match self.inner.driver.within(give_up, sending).await {
             Some(result) => result,
-            None => Err(self.overdue(link)),
+            None => Err(self.overdue(connection)),
         }
     }
 
     /// Takes note of an answer that says that the user may not hand locks on.
     fn note_refusal(&self, answer: &Value) {
         if tells_of_refusal(answer) {
-            self.inner.links.note_refusal();
+            self.inner.connections.note_refusal();
         }
     }
 
     /// Takes note of an answer that did not come in time.
-    fn overdue(&self, link: &Arc<Link>) -> Failure {
+    fn overdue(&self, connection: &Arc<Connection>) -> Failure {
         let result = Err(Failure::overdue());
-        settle(&self.inner.links, link, &result, self.inner.attempt);
+        settle(&self.inner.connections, connection, &result, self.inner.attempt);
         Failure::overdue()
     }
 
@@ -254,15 +259,21 @@ impl RedisStore {
     /// it. A connection that turns out to be closed is replaced once: the server may have been
     /// restarted since it was last used. One that leads to a replica is replaced until `give_up`. It
     /// ends by `give_up`, and an attempt after it was sent.
-    async fn run(&self, lane: Lane, give_up: Moment, call: &Call<'_>) -> Result<Ran, BackendError> {
+    async fn run(
+        &self,
+        lane: Lane,
+        give_up: Instant,
+        call: &Call<'_>,
+    ) -> Result<Ran, BackendError> {
         let mut repeated = false;
         let mut to_replica = None;
         loop {
-            let link = self.link_off_replica(give_up, &to_replica).await?;
-            let (permit, end) = match link.window.enter(lane) {
+            let connection = self.connection_off_replica(give_up, &to_replica).await?;
+            let (permit, end) = match connection.window.enter(lane) {
                 Room::Now(permit) => (permit, give_up.min(self.attempt_end())),
                 Room::Full => {
-                    let turn = self.inner.driver.within(give_up, link.window.turn(lane)).await;
+                    let turn =
+                        self.inner.driver.within(give_up, connection.window.turn(lane)).await;
                     match turn.ok_or_else(BackendError::overloaded)? {
                         Some(permit) => (permit, self.attempt_end()),
                         None => continue,
@@ -271,7 +282,7 @@ impl RedisStore {
                 Room::Closed => continue,
             };
             // Boxed while it is in flight, or the futures of all callers would have room for it.
-            let answer = Box::pin(self.run_over(&link, call, end)).await;
+            let answer = Box::pin(self.run_over(&connection, call, end)).await;
             if is_answer(&answer) {
                 permit.answered();
             }
@@ -284,22 +295,22 @@ impl RedisStore {
     }
 
     /// The end of an attempt that begins now.
-    fn attempt_end(&self) -> Moment {
-        Moment::now().after(self.inner.attempt)
+    fn attempt_end(&self) -> Instant {
+        Instant::now().after(self.inner.attempt)
     }
 
     /// The connection for the caller's runtime. After an answer of a replica another one is looked
     /// for, with the pauses between two openings, until `give_up`; that answer is the error then.
-    async fn link_off_replica(
+    async fn connection_off_replica(
         &self,
-        give_up: Moment,
+        give_up: Instant,
         to_replica: &Option<BackendError>,
-    ) -> Result<Arc<Link>, BackendError> {
+    ) -> Result<Arc<Connection>, BackendError> {
         loop {
-            match (self.link(give_up).await, to_replica) {
-                (Err(error), Some(_)) if error.is_transient() && Moment::now() < give_up => {}
+            match (self.connection(give_up).await, to_replica) {
+                (Err(error), Some(_)) if error.is_transient() && Instant::now() < give_up => {}
                 (Err(error), Some(answer)) if error.is_transient() => return Err(answer.clone()),
-                (link, _) => return link,
+                (connection, _) => return connection,
             }
         }
     }
@@ -307,21 +318,21 @@ impl RedisStore {
     pub(crate) async fn extend(
         &self,
         leases: &[Extension],
-        overdue: Moment,
+        overdue: Instant,
         on_overdue: impl FnOnce(&BackendError),
-        give_up: Moment,
-    ) -> Result<(Moment, Vec<Extended>), BackendError> {
+        give_up: Instant,
+    ) -> Result<(Instant, Vec<Extended>), BackendError> {
         let call = Call::extend(&self.inner.scripts, leases);
         let mut replaced = false;
         let mut to_replica = None;
         let (sent_at, value) = loop {
-            let link = self.link_off_replica(overdue, &to_replica).await?;
-            let sent_at = Moment::now();
-            let mut sending = pin!(self.send_over(&link, &call));
+            let connection = self.connection_off_replica(overdue, &to_replica).await?;
+            let sent_at = Instant::now();
+            let mut sending = pin!(self.send_over(&connection, &call));
             let answer = match self.inner.driver.within(overdue, sending.as_mut()).await {
                 Some(answer) => answer,
                 None => {
-                    let failure = self.overdue(&link).into_error();
+                    let failure = self.overdue(&connection).into_error();
                     on_overdue(&failure);
                     let late = self.inner.driver.within(give_up, sending).await;
                     let value = late.ok_or(failure)?.map_err(Failure::into_error)?;
@@ -341,10 +352,10 @@ impl RedisStore {
     pub(crate) async fn release(
         &self,
         key: &LockKey,
-        ended: &Ended,
-        give_up: Moment,
+        ended: &ReleaseRequest,
+        give_up: Instant,
     ) -> Result<ReleaseOutcome, BackendError> {
-        let call = Call::release(&self.inner.scripts, key, ended, self.inner.links.rights());
+        let call = Call::release(&self.inner.scripts, key, ended, self.inner.connections.rights());
         let Ran { value, repeated } = self.run(Lane::Releases, give_up, &call).await?;
         self.note_refusal(&value);
         match read_released(&value) {
@@ -357,19 +368,19 @@ impl RedisStore {
     }
 
     /// Releases, and tries again until there is an answer or the record has run out. For the driver.
-    pub(crate) async fn release_at_last(&self, key: &LockKey, ended: &Ended) {
+    pub(crate) async fn release_at_last(&self, key: &LockKey, ended: &ReleaseRequest) {
         let (mut failed, mut pause) = (false, RELEASE_PAUSE);
         loop {
             // Each try that was sent has the time of an attempt.
             match self
-                .release(key, ended, ended.lasts.max(Moment::now().after(self.inner.attempt)))
+                .release(key, ended, ended.lasts.max(Instant::now().after(self.inner.attempt)))
                 .await
             {
                 Ok(released) => {
                     log::debug!(%key, ?released, "lock released in the background");
                     return;
                 }
-                Err(error) if Moment::now() < ended.lasts => {
+                Err(error) if Instant::now() < ended.lasts => {
                     if !failed {
                         log::warn!(%key, %error, "lock not released yet; trying again");
                     }
@@ -385,27 +396,27 @@ impl RedisStore {
     }
 
     /// Waits before another try of a release, for no longer than until a connection is opened.
-    async fn pause(&self, pause: &mut Duration, until: Moment) {
-        let Inner { driver, links, .. } = &*self.inner;
-        let now = Moment::now();
+    async fn pause(&self, pause: &mut Duration, until: Instant) {
+        let RedisCore { driver, connections, .. } = &*self.inner;
+        let now = Instant::now();
         let end = now.after(*pause).min(until);
         *pause = (*pause * 2).min(LONGEST_RELEASE_PAUSE);
         // A server that accepts connections and carries out nothing is not asked without a pause.
         driver.sleep_until(now.after(RELEASE_PAUSE).min(end)).await;
-        driver.within(end, links.opened()).await;
+        driver.within(end, connections.opened()).await;
     }
 }
 
 impl Failure {
     /// The answer of a replica, if there is time to find its primary.
-    fn of_replica(self, give_up: Moment) -> Result<BackendError, BackendError> {
+    fn of_replica(self, give_up: Instant) -> Result<BackendError, BackendError> {
         let of_replica = matches!(
             &self,
             Self::Refused(error) | Self::Aborted(error)
                 if error.kind() == BackendErrorKind::ReadOnly
         );
         let error = self.into_error();
-        if of_replica && Moment::now() < give_up { Ok(error) } else { Err(error) }
+        if of_replica && Instant::now() < give_up { Ok(error) } else { Err(error) }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::Notify;
 
 use crate::{
-    clock::Moment,
+    clock::Instant,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
     random::Random,
@@ -25,28 +25,28 @@ const LONGEST_IN_VAIN: Duration = Duration::from_millis(50);
 /// After this time without a failure the pauses begin anew.
 const MEMORY: Duration = Duration::from_secs(2);
 
-/// Exponential backoff with full jitter (M. Brooker, *Exponential Backoff And Jitter*, 2015), shared
+/// Exponential backoff with full jitter (M. Brooker, *Exponential ReconnectBackoff And Jitter*, 2015), shared
 /// by all runtimes and callers of a manager.
-pub(super) struct Backoff {
-    state: Mutex<Openings>,
+pub(super) struct ReconnectBackoff {
+    state: Mutex<BackoffState>,
     opened: Notify,
 }
 
-struct Openings {
+struct BackoffState {
     /// The last opening failed, or the connection that came of it was of no use.
     failing: Option<BackendError>,
     failures: u32,
     /// Nothing accepted the last connection.
     in_vain: bool,
-    failed_at: Moment,
-    not_before: Moment,
+    failed_at: Instant,
+    not_before: Instant,
     random: Random,
 }
 
-impl Backoff {
+impl ReconnectBackoff {
     pub(super) fn new(random: u64) -> Self {
-        let start = Moment::from_nanos(0);
-        let state = Openings {
+        let start = Instant::from_nanos(0);
+        let state = BackoffState {
             failing: None,
             failures: 0,
             in_vain: false,
@@ -61,12 +61,12 @@ impl Backoff {
     pub(super) async fn turn(&self, driver: &Driver) {
         loop {
             let opened = self.opened.notified();
-            let Err(due) = self.take_turn(Moment::now()) else { return };
+            let Err(due) = self.take_turn(Instant::now()) else { return };
             driver.within(due, opened).await;
         }
     }
 
-    fn take_turn(&self, now: Moment) -> Result<(), Moment> {
+    fn take_turn(&self, now: Instant) -> Result<(), Instant> {
         let mut state = self.state();
         if state.failing.is_none() {
             return Ok(());
@@ -82,15 +82,15 @@ impl Backoff {
     /// An opening failed.
     pub(super) fn not_opened(&self, error: &BackendError) {
         let in_vain = error.kind() == BackendErrorKind::Unreachable;
-        self.failed_at(Moment::now(), error, in_vain);
+        self.failed_at(Instant::now(), error, in_vain);
     }
 
     /// The server that an opening led to is of no use.
     pub(super) fn failed(&self, error: &BackendError) {
-        self.failed_at(Moment::now(), error, false);
+        self.failed_at(Instant::now(), error, false);
     }
 
-    fn failed_at(&self, now: Moment, error: &BackendError, in_vain: bool) {
+    fn failed_at(&self, now: Instant, error: &BackendError, in_vain: bool) {
         let mut state = self.state();
         state.in_vain = in_vain;
         if state.failed_at.after(MEMORY) <= now {
@@ -114,12 +114,12 @@ impl Backoff {
         self.state().failing.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, Openings> {
+    fn state(&self) -> MutexGuard<'_, BackoffState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Openings {
+impl BackoffState {
     fn pause(&mut self) -> Duration {
         let longest = if self.in_vain { LONGEST_IN_VAIN } else { LONGEST };
         let longest = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(longest);
@@ -133,10 +133,10 @@ mod tests {
 
     /// How many openings a server that is gone, or of no use, costs in this time.
     fn openings(span: Duration, callers: u32, of_use: bool) -> u32 {
-        let backoff = Backoff::new(7);
+        let backoff = ReconnectBackoff::new(7);
         let error = BackendError::new(BackendErrorKind::Unreachable, "it is gone");
         let (start, mut passed, mut openings) =
-            (Moment::from_nanos(u64::MAX / 4), Duration::ZERO, 0);
+            (Instant::from_nanos(u64::MAX / 4), Duration::ZERO, 0);
         while passed < span {
             let now = start.after(passed);
             for _ in 0..callers {
@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn a_pause_ends_within_its_bound_and_the_failures_are_forgotten() {
-        let backoff = Backoff::new(7);
+        let backoff = ReconnectBackoff::new(7);
         let error = BackendError::new(BackendErrorKind::Unreachable, "it is gone");
-        let mut now = Moment::from_nanos(u64::MAX / 4);
+        let mut now = Instant::from_nanos(u64::MAX / 4);
         assert_eq!(backoff.take_turn(now), Ok(()));
         for failure in 0..100 {
             let in_vain = failure % 2 == 0;

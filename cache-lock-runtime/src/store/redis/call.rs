@@ -9,11 +9,14 @@ use super::{
     script::{LuaScript, Scripts},
 };
 use crate::{
-    clock::Moment,
+    clock::Instant,
     fence::Numbers,
     key::LockKey,
     owner::OwnerToken,
-    store::{Ended, Extended, Extension, Question, RecordName, Reply},
+    protocol::messages::{
+        AcquireRequest, AcquireResponse, Extended, Extension, Kind, ReleaseRequest,
+    },
+    store::ValueName,
 };
 
 /// How long a grant lasts that is not claimed: its manager may have been stopped.
@@ -56,26 +59,34 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// A question for a lock. `listed`: it waits if the lock is taken. A user who may not read the record
-    /// could not release it, so the script reads it first, as for a token on the list.
-    pub(super) fn ask(
+    /// A request for a lock. `wait`: its token joins the waiting list if the lock is taken. A user without the
+    /// right to read the record could not release it, so the script reads it first, as for a token on the
+    /// list.
+    pub(super) fn acquire(
         scripts: &'a Scripts,
-        question: &Question,
-        listed: bool,
+        request: &AcquireRequest,
+        wait: bool,
         rights: Rights,
     ) -> Self {
-        let Question { key, token, instead_of, aside, expire, block, listed: on_list, .. } =
-            question;
-        let script = if instead_of.is_some() { &scripts.pass } else { &scripts.acquire };
-        let mut call =
-            Self::new(script, 3, 7, room(key, 2) + TOKEN * (1 + usize::from(instead_of.is_some())));
+        let AcquireRequest { key, token, kind, expire, block, .. } = request;
+        let old = kind.old();
+        let script = if old.is_some() { &scripts.pass } else { &scripts.acquire };
+        let tokens = 1 + usize::from(old.is_some());
+        let mut call = Self::new(script, 3, 7, room(key, 2) + TOKEN * tokens);
         call.text(key.as_str()).written(key.fence_key()).written(key.waiting_key());
         call.written(token).number(milliseconds(*expire)).number((*block).into());
-        call.number(listed.into());
-        if let Some(old) = instead_of {
-            call.written(old).number(claim(*expire, *aside)).counts(rights);
-        } else if *on_list || !rights.reads {
-            call.number(1);
+        call.number(wait.into());
+        match kind {
+            Kind::Pass(old) => {
+                call.written(&old.token).number(claim(old)).counts(rights);
+            }
+            Kind::Again | Kind::Claim => {
+                call.number(1);
+            }
+            Kind::New if !rights.reads => {
+                call.number(1);
+            }
+            Kind::New => {}
         }
         call
     }
@@ -97,13 +108,12 @@ impl<'a> Call<'a> {
     pub(super) fn release(
         scripts: &'a Scripts,
         key: &LockKey,
-        ended: &Ended,
+        request: &ReleaseRequest,
         rights: Rights,
     ) -> Self {
-        let Ended { token, expire, aside, .. } = ended;
         let mut call = Self::new(&scripts.release, 2, 3, room(key, 1) + TOKEN);
         call.text(key.as_str()).written(key.waiting_key());
-        call.written(token).number(claim(*expire, *aside)).counts(rights);
+        call.written(&request.token).number(claim(request)).counts(rights);
         call
     }
 
@@ -117,7 +127,7 @@ impl<'a> Call<'a> {
     /// The record of a value beside a lock.
     pub(super) fn record(
         scripts: &'a Scripts,
-        name: &RecordName,
+        name: &ValueName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
@@ -130,7 +140,7 @@ impl<'a> Call<'a> {
     }
 
     /// The value recorded beside a lock, and how long it lasts.
-    pub(super) fn recorded(scripts: &'a Scripts, name: &RecordName) -> Self {
+    pub(super) fn recorded(scripts: &'a Scripts, name: &ValueName) -> Self {
         let mut call = Self::new(&scripts.recorded, 1, 0, room(&name.key, 1));
         call.text(&name.in_redis());
         call
@@ -160,27 +170,27 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The answer to [`Call::ask`].
-pub(super) fn read_reply(value: &Value, sent_at: Moment) -> Option<Reply> {
+/// The answer to [`Call::acquire`].
+pub(super) fn read_acquired(value: &Value, sent_at: Instant) -> Option<AcquireResponse> {
     let reply = match value {
         Value::Array(reply) => &reply[..],
         only => {
             let number = number(only)?;
             let numbers = Numbers::new(number, number);
-            return Some(Reply::Got { numbers, sent_at, others: false });
+            return Some(AcquireResponse::Got { numbers, sent_at, others: false });
         }
     };
     match reply {
         [Value::Int(1), low, high, Value::Int(others)] => {
             let numbers = Numbers::new(number(low)?, number(high)?);
-            Some(Reply::Got { numbers, sent_at, others: *others > 0 })
+            Some(AcquireResponse::Got { numbers, sent_at, others: *others > 0 })
         }
         [Value::Int(0), Value::Int(remaining), Value::Int(ours), Value::Int(listed)] => {
             let remaining = u64::try_from(*remaining).ok().map(Duration::from_millis);
-            Some(Reply::Busy { remaining, ours: *ours == 1, listed: *listed == 1 })
+            Some(AcquireResponse::Busy { remaining, ours: *ours == 1, listed: *listed == 1 })
         }
         [Value::Int(2), Value::Int(listed), Value::Int(_)] => {
-            Some(Reply::Free { listed: *listed == 1 })
+            Some(AcquireResponse::Free { listed: *listed == 1 })
         }
         _ => None,
     }
@@ -208,7 +218,7 @@ pub(super) fn read_released(value: &Value) -> Option<bool> {
     }
 }
 
-/// Whether an answer to [`Call::ask`] or [`Call::release`] says that the user may not look who waits,
+/// Whether an answer to [`Call::acquire`] or [`Call::release`] says that the user may not look who waits,
 /// or not tell them.
 pub(super) fn tells_of_refusal(value: &Value) -> bool {
     match value {
@@ -236,7 +246,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// How long the claim of a grant lasts that the end of such a lease makes. `aside`: it makes none.
-fn claim(expire: Duration, aside: bool) -> u64 {
-    milliseconds(if aside { Duration::ZERO } else { expire.min(CLAIM) })
+/// How long the claim of a grant lasts that a release makes. A yield makes none: 0.
+fn claim(release: &ReleaseRequest) -> u64 {
+    milliseconds(if release.yields { Duration::ZERO } else { release.expire.min(CLAIM) })
 }

@@ -292,7 +292,7 @@ mod tests {
             ("MISCONF Redis is configured to save RDB snapshots", Unavailable),
             ("BUSY Redis is busy running a script.", Unavailable),
             ("NOREPLICAS Not enough good replicas to write.", Unavailable),
-            ("MASTERDOWN Link with MASTER is down", Unavailable),
+            ("MASTERDOWN Connection with MASTER is down", Unavailable),
             ("CLUSTERDOWN The cluster is down", Unavailable),
             ("TRYAGAIN Multiple keys request during rehashing of slot", Unavailable),
             ("ERR max number of clients reached", Unavailable),

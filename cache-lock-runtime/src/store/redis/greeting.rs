@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use super::failure::describe;
 use crate::{
-    clock::Moment,
+    clock::Instant,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
 };
@@ -42,10 +42,10 @@ pub(super) fn is_closed(error: &RedisError) -> bool {
 /// answer is read, as nothing was to be sent. So this reads and sends nothing.
 pub(super) async fn ask(client: &Client, driver: &Driver) -> Option<BackendError> {
     let ConnectionAddr::Tcp(host, port) = client.get_connection_info().addr() else { return None };
-    let start = Moment::now();
+    let start = Instant::now();
     let connecting = TcpStream::connect((host.as_str(), *port));
     let stream = driver.within(start.after(CONNECTING), connecting).await?.ok()?;
-    let way = start.until(Moment::now());
+    let way = start.until(Instant::now());
     let reading = async {
         let mut line = Vec::new();
         while line.len() < LONGEST && !line.contains(&b'\n') {
@@ -60,7 +60,7 @@ pub(super) async fn ask(client: &Client, driver: &Driver) -> Option<BackendError
         }
         Some(line)
     };
-    let line = driver.within(Moment::now().after(GREETING + way * WAYS), reading).await??;
+    let line = driver.within(Instant::now().after(GREETING + way * WAYS), reading).await??;
     let line = String::from_utf8_lossy(&line);
     let said = line.lines().next()?.strip_prefix('-')?;
     let (code, detail) = said.split_once(' ').unwrap_or((said, ""));

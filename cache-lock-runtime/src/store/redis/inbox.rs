@@ -15,8 +15,8 @@ use super::failure::NO_TIME;
 use crate::{
     key::LockKey,
     log,
-    owner::Owners,
-    store::{Inbox, Push},
+    owner::TokenSource,
+    protocol::messages::{Inbox, Push},
 };
 
 /// The number of no connection.
@@ -25,7 +25,7 @@ const NONE: u64 = 0;
 /// The sending end of a manager's inbox, and the channel by which others reach it.
 pub(super) struct Mailbox {
     /// The manager. What its tokens begin with is the channel.
-    owners: Arc<Owners>,
+    owners: Arc<TokenSource>,
     sender: mpsc::UnboundedSender<Push>,
     /// The connection over which somebody who publishes is heard, by its number.
     live: AtomicU64,
@@ -51,7 +51,7 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
-    pub(super) fn new(owners: Arc<Owners>) -> (Self, Inbox) {
+    pub(super) fn new(owners: Arc<TokenSource>) -> (Self, Inbox) {
         let (sender, inbox) = mpsc::unbounded_channel();
         let mailbox = Self {
             owners,
@@ -340,7 +340,7 @@ fn read(text: &str) -> Option<Push> {
     match what {
         "grant" => Some(Push::Grant { key, token }),
         "demand" => Some(Push::Demand { key, token }),
-        "soon" => Some(Push::Soon { key, token }),
+        "yielded" => Some(Push::Yielded { key, token }),
         _ => None,
     }
 }

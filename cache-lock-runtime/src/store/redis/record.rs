@@ -6,20 +6,20 @@ use redis::Value;
 
 use super::{RedisStore, call::Call, unexpected, window::Lane};
 use crate::{
-    clock::Moment,
+    clock::Instant,
     error::BackendError,
     owner::OwnerToken,
-    store::{RecordName, Recorded},
+    store::{StoredValue, ValueName},
 };
 
 impl RedisStore {
     /// One round trip: a plain `GET`, or with `aged` a script that looks at the time, too.
     pub(crate) async fn recorded(
         &self,
-        name: &RecordName,
+        name: &ValueName,
         aged: bool,
-        give_up: Moment,
-    ) -> Result<Option<Recorded>, BackendError> {
+        give_up: Instant,
+    ) -> Result<Option<StoredValue>, BackendError> {
         let call = match aged {
             true => Call::recorded(&self.inner.scripts, name),
             false => Call::get(&name.in_redis()),
@@ -27,13 +27,13 @@ impl RedisStore {
         let value = self.run(Lane::Questions, give_up, &call).await?.value;
         match value {
             Value::Nil => Ok(None),
-            Value::BulkString(text) => Ok(Some(Recorded { text, remaining: Duration::ZERO })),
+            Value::BulkString(text) => Ok(Some(StoredValue { text, remaining: Duration::ZERO })),
             Value::Array(pair) => match <[Value; 2]>::try_from(pair) {
                 Ok([Value::BulkString(text), Value::Int(left)]) => {
                     // A record without an end is none of ours, but its time is not over.
                     let remaining =
                         u64::try_from(left).map_or(Duration::MAX, Duration::from_millis);
-                    Ok(Some(Recorded { text, remaining }))
+                    Ok(Some(StoredValue { text, remaining }))
                 }
                 Ok(pair) => Err(unexpected(&Value::Array(pair.into()))),
                 Err(other) => Err(unexpected(&Value::Array(other))),
@@ -44,11 +44,11 @@ impl RedisStore {
 
     pub(crate) async fn record(
         &self,
-        name: &RecordName,
+        name: &ValueName,
         token: &OwnerToken,
         text: &str,
         lasts: Duration,
-        give_up: Moment,
+        give_up: Instant,
     ) -> Result<bool, BackendError> {
         let call = Call::record(&self.inner.scripts, name, token, text, lasts);
         match self.run(Lane::Questions, give_up, &call).await?.value {

@@ -22,17 +22,19 @@ use redis::{Connection, PushInfo, Value};
 use test_support::{PatternSubscriber, RedisServer};
 
 use super::{
-    call::{Call, read_extended, read_released, read_reply},
+    call::{Call, read_acquired, read_extended, read_released},
     inbox::Mailbox,
     inbox::Rights,
     script::Scripts,
 };
 use crate::{
-    clock::Moment,
+    clock::Instant,
     fence::Numbers,
     key::LockKey,
-    owner::{OwnerToken, Owners},
-    store::{Ended, Extended, Extension, Inbox, Push, Question, Reply},
+    owner::{OwnerToken, TokenSource},
+    protocol::messages::{
+        AcquireRequest, AcquireResponse, Extended, Extension, Inbox, Push, ReleaseRequest,
+    },
 };
 
 mod scripts;
@@ -46,26 +48,26 @@ pub(crate) const TIMES: Times = Times { expire: 4, drift: 1, claim: 1, cap: 2, w
 const TICK_MILLISECONDS: i64 = 500;
 
 /// The token of a holder that knows nothing of the protocol.
-const FOREIGN: &str = "somebody else";
+const FOREIGN: &str = "another library";
 /// Its user may do all.
 const ALL: Rights = Rights { counts: true, reads: true };
 
 /// What a manager asks of the server.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
-    Question {
-        question: Question,
+    Acquire {
+        request: AcquireRequest,
         /// The asker can be told of its turn.
         heard: bool,
     },
     Extension(Extension),
-    Release(Ended),
+    Release(ReleaseRequest),
 }
 
 /// What the server answers, as the store reads it.
 #[derive(Clone, Debug)]
 pub(crate) enum Answered {
-    Reply(Reply),
+    Acquired(AcquireResponse),
     Extended(Extended),
     Released(bool),
 }
@@ -74,7 +76,7 @@ pub(crate) enum Answered {
 pub(crate) type Tokens = HashMap<Token, OwnerToken>;
 
 /// A real server, and a real subscription for the inbox of each manager.
-pub(crate) struct Server {
+pub(crate) struct ReplayServer {
     connection: Connection,
     inboxes: Vec<Subscriber>,
     scripts: Scripts,
@@ -108,9 +110,9 @@ struct Subscriber {
     is_open: bool,
 }
 
-impl Server {
+impl ReplayServer {
     /// A server for so many managers. Without `push` it permits none.
-    pub(crate) fn start(managers: &[Arc<Owners>], push: bool) -> Self {
+    pub(crate) fn start(managers: &[Arc<TokenSource>], push: bool) -> Self {
         // A user that is not told otherwise has no right to any channel.
         let redis = RedisServer::builder().user("silent", "silent", "~* +@all").start();
         let url = if push { redis.url() } else { redis.url_of_user("silent") };
@@ -263,13 +265,13 @@ impl Server {
 
     fn call(&self, asked: &Asked) -> Call<'_> {
         match asked {
-            Asked::Question { question, heard } => {
-                Call::ask(&self.scripts, question, question.wait && *heard, ALL)
+            Asked::Acquire { request, heard } => {
+                Call::acquire(&self.scripts, request, request.wait && *heard, ALL)
             }
             Asked::Extension(extension) => {
                 Call::extend(&self.scripts, std::slice::from_ref(extension))
             }
-            Asked::Release(ended) => Call::release(&self.scripts, &self.key, ended, ALL),
+            Asked::Release(request) => Call::release(&self.scripts, &self.key, request, ALL),
         }
     }
 
@@ -306,20 +308,20 @@ impl Server {
         served: &ServedView,
     ) -> Result<(), String> {
         let told = || format!("{asked:?} was answered {value:?} instead of {:?}", served.answer);
-        let answered = asked.read(value, Moment::from_nanos(0)).ok_or_else(told)?;
+        let answered = asked.read(value, Instant::from_nanos(0)).ok_or_else(told)?;
         let agrees = match (served.answer, &answered) {
-            (Answer::Got { block, others }, Answered::Reply(Reply::Got { numbers, others: told, .. })) => {
+            (Answer::Got { block, others }, Answered::Acquired(AcquireResponse::Got { numbers, others: told, .. })) => {
                 // Where the lock is free and one number is asked for, nobody looks at the list.
                 let looks = matches!(value, Value::Array(_));
                 self.reserved(block, *numbers)? && (others == *told || !looks && !told)
             }
-            (Answer::Busy { ttl, foreign }, Answered::Reply(Reply::Busy { remaining, ours, listed })) => {
-                let waits = matches!(asked, Asked::Question { heard: true, .. });
+            (Answer::Busy { ttl, foreign }, Answered::Acquired(AcquireResponse::Busy { remaining, ours, listed })) => {
+                let waits = matches!(asked, Asked::Acquire { heard: true, .. });
                 remaining.is_some_and(|left| in_ticks(left) == u128::from(ttl))
                     && foreign != *ours
                     && *listed == (waits && !foreign)
             }
-            (Answer::Free, Answered::Reply(Reply::Free { .. }))
+            (Answer::Free, Answered::Acquired(AcquireResponse::Free { .. }))
             // Whether others wait is not told to who extends.
             | (Answer::Kept { .. }, Answered::Extended(Extended::Kept))
             | (Answer::Lost, Answered::Extended(Extended::Gone))
@@ -385,7 +387,7 @@ impl Server {
             == match push {
                 ModelPush::Grant(_) => Push::Grant { key, token },
                 ModelPush::Demand(_) => Push::Demand { key, token },
-                ModelPush::Soon(_) => Push::Soon { key, token },
+                ModelPush::Yielded(_) => Push::Yielded { key, token },
             }
     }
 
@@ -424,9 +426,9 @@ impl Server {
 
 impl Asked {
     /// Reads the answer.
-    pub(crate) fn read(&self, value: &Value, sent_at: Moment) -> Option<Answered> {
+    pub(crate) fn read(&self, value: &Value, sent_at: Instant) -> Option<Answered> {
         match self {
-            Self::Question { .. } => read_reply(value, sent_at).map(Answered::Reply),
+            Self::Acquire { .. } => read_acquired(value, sent_at).map(Answered::Acquired),
             Self::Extension(_) => read_extended(value, 1)?.first().copied().map(Answered::Extended),
             Self::Release(_) => read_released(value).map(Answered::Released),
         }

@@ -3,14 +3,14 @@
 use test_support::{Direction, Fault, Proxy, RedisServer};
 
 use super::{window::Permit, *};
-use crate::store::{Progress, Question};
+use crate::protocol::messages::{AcquireRequest, Kind, Progress};
 
 const EXPIRE: Duration = Duration::from_secs(60);
 
 struct Setup {
     store: RedisStore,
-    owners: Arc<Owners>,
-    link: Arc<Link>,
+    tokens: Arc<TokenSource>,
+    connection: Arc<Connection>,
     /// All the room that the connection has.
     permits: Vec<Permit>,
     _inbox: Inbox,
@@ -18,17 +18,17 @@ struct Setup {
 
 impl Setup {
     async fn new(url: &str) -> Self {
-        let (driver, owners) = (Arc::new(Driver::new()), Arc::new(Owners::new()));
+        let (driver, tokens) = (Arc::new(Driver::new()), Arc::new(TokenSource::new()));
         driver.start(std::future::pending).expect("a thread");
         let attempt = Duration::from_secs(1);
-        let new = RedisStore::new(url, None, driver, Arc::clone(&owners), attempt);
+        let new = RedisStore::new(url, None, driver, Arc::clone(&tokens), attempt);
         let (store, _inbox) = new.expect("a URL");
-        let link = store.link(soon()).await.expect("the server runs");
+        let connection = store.connection(soon()).await.expect("the server runs");
         let mut permits = Vec::new();
-        while let Room::Now(permit) = link.window.enter(Lane::Questions) {
+        while let Room::Now(permit) = connection.window.enter(Lane::Questions) {
             permits.push(permit);
         }
-        Self { store, owners, link, permits, _inbox }
+        Self { store, tokens, connection, permits, _inbox }
     }
 }
 
@@ -38,38 +38,35 @@ impl Drop for Setup {
     }
 }
 
-fn soon() -> Moment {
-    Moment::now().after(Duration::from_secs(30))
+fn soon() -> Instant {
+    Instant::now().after(Duration::from_secs(30))
 }
 
 #[tokio::test]
-async fn question_that_moves_to_a_connection_with_room_is_noted_as_sent() {
+async fn request_that_moves_to_a_connection_with_room_is_noted_as_sent() {
     let server = RedisServer::start();
-    let Setup { store, owners, link, .. } = &Setup::new(&server.url()).await;
-    let question = Question {
+    let Setup { store, tokens, connection, .. } = &Setup::new(&server.url()).await;
+    let request = AcquireRequest {
         key: LockKey::from("room"),
-        token: owners.next(),
-        instead_of: None,
-        lasts: Moment::now(),
-        aside: false,
+        token: tokens.next(),
+        kind: Kind::New,
         expire: EXPIRE,
         block: 1,
         wait: false,
-        listed: false,
     };
     let (sender, noted) = std::sync::mpsc::channel();
     let progress = {
-        let (store, link) = (store.clone(), Arc::clone(link));
+        let (store, connection) = (store.clone(), Arc::clone(connection));
         move |progress| {
             if progress == Progress::Delayed {
-                // The connection is replaced while the question waits.
-                settle(&store.inner.links, &link, &closed(), store.inner.attempt);
+                // The connection is replaced while the request waits.
+                settle(&store.inner.connections, &connection, &closed(), store.inner.attempt);
             }
             sender.send(progress).expect("the test waits");
         }
     };
-    let reply = store.ask(&question, Handle::try_current().ok().as_ref(), &progress).await;
-    assert!(reply.is_ok(), "{reply:?}");
+    let response = store.acquire(&request, Handle::try_current().ok().as_ref(), &progress).await;
+    assert!(response.is_ok(), "{response:?}");
     assert_eq!(noted.try_iter().collect::<Vec<_>>(), [Progress::Delayed, Progress::Sent]);
 }
 
@@ -84,9 +81,9 @@ async fn only_a_request_that_was_not_sent_fails_as_overloaded() {
     let proxy = Proxy::start(server.port());
     let mut setup = Setup::new(&server.url_through(proxy.port())).await;
     proxy.set(Direction::Replies, Fault::Hold);
-    let ended = Ended::new(setup.owners.next(), EXPIRE, soon());
+    let ended = ReleaseRequest::new(setup.tokens.next(), EXPIRE, soon());
     let release = async |store: &RedisStore| {
-        let give_up = Moment::now().after(Duration::from_millis(300));
+        let give_up = Instant::now().after(Duration::from_millis(300));
         let released = store.release(&LockKey::from("room"), &ended, give_up).await;
         released.expect_err("there is no answer").kind()
     };

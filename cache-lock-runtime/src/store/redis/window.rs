@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::{
-    clock::Moment,
+    clock::Instant,
     driver::{Driver, unharmed},
     signal::wake_all,
 };
@@ -50,11 +50,11 @@ struct Traffic {
     /// The wakers of those who wait for room.
     backlog: [BTreeMap<u64, Waker>; 2],
     /// Who was given room, and when, and has not been polled since.
-    turns: BTreeMap<u64, Moment>,
+    turns: BTreeMap<u64, Instant>,
     /// When a turn was taken last.
-    taken: Moment,
+    taken: Instant,
     /// When the last of those that were taken had been given.
-    taken_of: Moment,
+    taken_of: Instant,
     serial: u64,
     /// A task of the driver takes back the room of callers that are not polled.
     watched: bool,
@@ -94,8 +94,8 @@ impl Window {
     ///
     /// # Cancel safety
     /// Dropped, it leaves the backlog.
-    pub(super) fn turn(self: &Arc<Self>, lane: Lane) -> Turn {
-        Turn { window: Arc::clone(self), lane, serial: None }
+    pub(super) fn turn(self: &Arc<Self>, lane: Lane) -> Admission {
+        Admission { window: Arc::clone(self), lane, serial: None }
     }
 
     /// The number of requests that were answered so far.
@@ -123,14 +123,14 @@ impl Window {
     }
 
     /// A request is answered that was sent then, or is given up.
-    fn leave(&self, answered: Option<Moment>) {
+    fn leave(&self, answered: Option<Instant>) {
         let mut state = self.state();
         state.in_flight -= 1;
         if let Some(sent) = answered {
             state.answered += 1;
             let waiting = state.is_awaited(Lane::Questions);
             let in_flight = state.in_flight;
-            state.limit.answered(Moment::now(), sent, in_flight, waiting);
+            state.limit.answered(Instant::now(), sent, in_flight, waiting);
         }
         give_turns(state);
     }
@@ -145,9 +145,9 @@ impl Window {
         let window = Arc::clone(self);
         runtime.spawn(async move {
             loop {
-                window.driver.sleep_until(Moment::now().after(SKIPPED)).await;
+                window.driver.sleep_until(Instant::now().after(SKIPPED)).await;
                 let mut state = window.state();
-                state.take_back(Moment::now());
+                state.take_back(Instant::now());
                 if state.backlog.iter().all(BTreeMap::is_empty) {
                     state.watched = false;
                     return;
@@ -173,7 +173,7 @@ fn give_turns(mut state: MutexGuard<'_, Traffic>) {
 
 impl Traffic {
     fn new() -> Self {
-        let never = Moment::from_nanos(0);
+        let never = Instant::from_nanos(0);
         Self {
             in_flight: 0,
             answered: 0,
@@ -206,11 +206,11 @@ impl Traffic {
         }
         let (serial, waker) = self.backlog.iter_mut().find_map(BTreeMap::pop_first)?;
         self.in_flight += 1;
-        self.turns.insert(serial, Moment::now());
+        self.turns.insert(serial, Instant::now());
         Some(waker)
     }
 
-    fn take_back(&mut self, now: Moment) {
+    fn take_back(&mut self, now: Instant) {
         let before = self.turns.len();
         let (taken, taken_of) = (self.taken, self.taken_of);
         self.turns.retain(|_, &mut given| {
@@ -235,13 +235,13 @@ impl fmt::Debug for Window {
 #[must_use]
 pub(super) struct Permit {
     window: Arc<Window>,
-    sent: Moment,
+    sent: Instant,
     answered: bool,
 }
 
 impl Permit {
     fn new(window: Arc<Window>) -> Self {
-        Self { window, sent: Moment::now(), answered: false }
+        Self { window, sent: Instant::now(), answered: false }
     }
 
     /// The request was answered.
@@ -258,14 +258,14 @@ impl Drop for Permit {
 
 /// See [`Window::turn`].
 #[must_use]
-pub(super) struct Turn {
+pub(super) struct Admission {
     window: Arc<Window>,
     lane: Lane,
     /// Its place in the order of the backlog, once it was polled.
     serial: Option<u64>,
 }
 
-impl Future for Turn {
+impl Future for Admission {
     type Output = Option<Permit>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Permit>> {
@@ -278,7 +278,7 @@ impl Future for Turn {
             state.serial
         });
         if let Some(given) = state.turns.remove(&serial) {
-            state.taken = Moment::now();
+            state.taken = Instant::now();
             state.taken_of = state.taken_of.max(given);
             self.serial = None;
             drop(state);
@@ -306,7 +306,7 @@ impl Future for Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Admission {
     fn drop(&mut self) {
         let Some(serial) = self.serial else { return };
         let mut state = self.window.state();
@@ -332,11 +332,11 @@ struct Limit {
     size: usize,
     /// The least latency, and since when it is known.
     base: Option<Duration>,
-    base_since: Moment,
+    base_since: Instant,
     /// The base is being measured: since when few are in flight, once they are.
-    measuring: Option<Option<Moment>>,
+    measuring: Option<Option<Instant>>,
     /// Start of the epoch whose answers are counted.
-    epoch: Moment,
+    epoch: Instant,
     answers: u32,
     /// The sum over these answers.
     latencies: Duration,
@@ -367,9 +367,9 @@ impl Default for Limit {
         Self {
             size: FIRST,
             base: None,
-            base_since: Moment::from_nanos(0),
+            base_since: Instant::from_nanos(0),
             measuring: None,
-            epoch: Moment::from_nanos(0),
+            epoch: Instant::from_nanos(0),
             answers: 0,
             latencies: Duration::ZERO,
             full: false,
@@ -388,7 +388,7 @@ impl Limit {
     }
 
     /// A request that was sent then was answered now. `waiting`: others are still to be sent.
-    fn answered(&mut self, now: Moment, sent: Moment, in_flight: usize, waiting: bool) {
+    fn answered(&mut self, now: Instant, sent: Instant, in_flight: usize, waiting: bool) {
         let latency = sent.until(now);
         if let Some(since) = &mut self.measuring {
             match since {
@@ -420,7 +420,7 @@ impl Limit {
         }
     }
 
-    fn measured(&mut self, now: Moment, latency: Duration) {
+    fn measured(&mut self, now: Instant, latency: Duration) {
         self.base = Some(latency);
         self.base_since = now;
         if self.measuring.take().is_some() {
@@ -428,7 +428,7 @@ impl Limit {
         }
     }
 
-    fn begin(&mut self, now: Moment) {
+    fn begin(&mut self, now: Instant) {
         self.epoch = now;
         (self.answers, self.latencies, self.full) = (0, Duration::ZERO, false);
     }

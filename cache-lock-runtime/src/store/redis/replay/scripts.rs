@@ -3,6 +3,7 @@
 use lock_model::{Action, Config, Kinds, Request, Step, trace};
 
 use super::*;
+use crate::protocol::messages::Kind;
 
 #[test]
 fn the_scripts_do_what_the_model_does() {
@@ -13,15 +14,15 @@ fn the_scripts_do_what_the_model_does() {
         kinds: Kinds { flush: true, ..Kinds::ALL },
         cancels: 4,
         renewals: 4,
-        pauses: 2,
+        yields: 2,
         block: 6,
         pace: 6,
         mixed: true,
         times: TIMES,
         ..Config::default()
     };
-    let owners: Vec<_> = (0..config.managers).map(|_| Arc::new(Owners::new())).collect();
-    let mut server = Server::start(&owners, true);
+    let sources: Vec<_> = (0..config.managers).map(|_| Arc::new(TokenSource::new())).collect();
+    let mut server = ReplayServer::start(&sources, true);
     server.scale = 1000;
     let mut served = 0;
     for seed in 0..40 {
@@ -31,7 +32,7 @@ fn the_scripts_do_what_the_model_does() {
         let mut walk = trace(config.clone(), seed, 400);
         let mut before = walk.view();
         for (number, step) in walk.by_ref().enumerate() {
-            let done = replay(&mut server, &owners, &mut tokens, &before, &step);
+            let done = replay(&mut server, &sources, &mut tokens, &before, &step);
             served += u32::from(step.served.is_some());
             if let Err(difference) = done {
                 panic!("seed {seed}, step {number}, {:?}: {difference}\n{step:?}", step.action);
@@ -43,8 +44,8 @@ fn the_scripts_do_what_the_model_does() {
 }
 
 fn replay(
-    server: &mut Server,
-    owners: &[Arc<Owners>],
+    server: &mut ReplayServer,
+    sources: &[Arc<TokenSource>],
     tokens: &mut Tokens,
     before: &View,
     step: &Step,
@@ -61,37 +62,35 @@ fn replay(
         let scale = server.scale;
         let many = |block: u16| u32::from(if block > 1 { block * scale } else { 1 });
         let mut real = |token: Token| {
-            let owners = &owners[usize::from(token.manager)];
-            tokens.entry(token).or_insert_with(|| owners.next()).clone()
+            let sources = &sources[usize::from(token.manager)];
+            tokens.entry(token).or_insert_with(|| sources.next()).clone()
         };
         let asked = match served.request {
             Request::Acquire { token, expire, block, wait } => {
-                let question = Question {
+                let listed = before.waiting.contains(&token);
+                let request = AcquireRequest {
                     key: server.key.clone(),
                     token: real(token),
-                    instead_of: None,
-                    lasts: Moment::FAR,
-                    aside: false,
+                    kind: if listed { Kind::Again } else { Kind::New },
                     expire: TICK * u32::from(expire),
                     block: many(block),
                     wait: true,
-                    listed: before.waiting.contains(&token),
                 };
-                Asked::Question { question, heard: wait }
+                Asked::Acquire { request, heard: wait }
             }
-            Request::Pass { token, new, expire, block, wait, aside } => {
-                let question = Question {
+            Request::Pass { token, new, expire, block, wait, yields } => {
+                let (old, new, expire) = (real(token), real(new), TICK * u32::from(expire));
+                let old =
+                    ReleaseRequest { yields, ..ReleaseRequest::new(old, expire, Instant::FAR) };
+                let request = AcquireRequest {
                     key: server.key.clone(),
-                    token: real(new),
-                    instead_of: Some(real(token)),
-                    lasts: Moment::FAR,
-                    aside,
-                    expire: TICK * u32::from(expire),
+                    token: new,
+                    kind: Kind::Pass(old),
+                    expire,
                     block: many(block),
                     wait: true,
-                    listed: false,
                 };
-                Asked::Question { question, heard: wait }
+                Asked::Acquire { request, heard: wait }
             }
             Request::Extend { token, expire } => Asked::Extension(Extension {
                 key: server.key.clone(),
@@ -99,9 +98,9 @@ fn replay(
                 expire: TICK * u32::from(expire),
             }),
             Request::Release { token, .. } | Request::Forget { token } => {
-                let aside = matches!(served.request, Request::Release { aside: true, .. });
+                let yields = matches!(served.request, Request::Release { yields: true, .. });
                 let (token, expire) = (real(token), TICK * u32::from(TIMES.expire));
-                Asked::Release(Ended { token, expire, lasts: Moment::FAR, aside })
+                Asked::Release(ReleaseRequest { token, expire, lasts: Instant::FAR, yields })
             }
         };
         let (value, pushes) = server.serve(&asked)?;

@@ -14,17 +14,17 @@ const MICROSECOND: Duration = Duration::from_micros(1);
 /// A server at a distance that carries out a request at a time, and as many callers as it likes.
 struct Simulation {
     limit: Limit,
-    now: Moment,
+    now: Instant,
     distance: Duration,
     service: Duration,
     /// When the server has carried out all that it was sent, and the requests on their way.
-    busy_until: Moment,
-    in_flight: VecDeque<(Moment, Moment)>,
+    busy_until: Instant,
+    in_flight: VecDeque<(Instant, Instant)>,
 }
 
 impl Simulation {
     fn new(distance: Duration, service: Duration) -> Self {
-        let now = Moment::from_nanos(1_000_000_000);
+        let now = Instant::from_nanos(1_000_000_000);
         let (limit, in_flight) = (Limit::default(), VecDeque::new());
         Self { limit, now, distance, service, busy_until: now, in_flight }
     }
@@ -90,11 +90,11 @@ fn full() -> (Arc<Window>, Vec<Permit>) {
     (window, permits)
 }
 
-fn poll(turn: &mut Turn, waker: &Waker) -> Poll<Option<Permit>> {
+fn poll(turn: &mut Admission, waker: &Waker) -> Poll<Option<Permit>> {
     Pin::new(turn).poll(&mut Context::from_waker(waker))
 }
 
-fn has_come(turn: &mut Turn) -> bool {
+fn has_come(turn: &mut Admission) -> bool {
     matches!(poll(turn, Waker::noop()), Poll::Ready(Some(_)))
 }
 
@@ -160,7 +160,7 @@ fn caller_that_is_skipped_keeps_no_room_while_others_take_their_turns() {
     let (window, mut permits) = full();
     let mut kept_aside = window.turn(Lane::Questions);
     assert!(!has_come(&mut kept_aside));
-    let end = Moment::now().after(Duration::from_secs(30));
+    let end = Instant::now().after(Duration::from_secs(30));
     permits.pop();
     while window.state().turns.values().len() == 1 {
         let mut next = window.turn(Lane::Questions);
@@ -172,7 +172,7 @@ fn caller_that_is_skipped_keeps_no_room_while_others_take_their_turns() {
             // What was kept aside was taken back, and given to this one.
             _ => break,
         }
-        assert!(Moment::now() < end, "it keeps its room");
+        assert!(Instant::now() < end, "it keeps its room");
     }
     drop((kept_aside, permits));
     assert_eq!(window.state().in_flight, 0);

@@ -12,9 +12,9 @@ use std::{
 use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 use tokio::runtime::Handle;
 
-use super::Links;
+use super::Connections;
 use crate::{
-    clock::Moment,
+    clock::Instant,
     driver::Driver,
     error::BackendErrorKind,
     signal::shielded,
@@ -26,8 +26,8 @@ use crate::{
 const PATIENCE: u32 = 2;
 
 /// An open connection.
-pub(in crate::store::redis) struct Link {
-    pub(super) connection: MultiplexedConnection,
+pub(in crate::store::redis) struct Connection {
+    pub(super) multiplexed: MultiplexedConnection,
     /// The runtime that serves it.
     pub(super) runtime: Handle,
     /// The requests for locks, and their releases, that are in flight over it.
@@ -43,15 +43,15 @@ pub(in crate::store::redis) struct Link {
     silent_since: AtomicU64,
 }
 
-impl Link {
+impl Connection {
     pub(super) fn new(
-        connection: MultiplexedConnection,
+        multiplexed: MultiplexedConnection,
         apart: Option<MultiplexedConnection>,
         number: u64,
         driver: Arc<Driver>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            connection,
+            multiplexed,
             runtime: Handle::current(),
             window: Window::new(driver),
             number,
@@ -67,10 +67,10 @@ impl Link {
     /// # Cancel safety
     /// The command may be carried out, or not.
     pub(in crate::store::redis) async fn send(&self, command: &Cmd) -> Result<Value, RedisError> {
-        let now = Moment::now().as_nanos();
+        let now = Instant::now().as_nanos();
         let _ = self.silent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-        let mut connection = self.connection.clone();
-        let sending = pin!(connection.send_packed_command(command));
+        let mut multiplexed = self.multiplexed.clone();
+        let sending = pin!(multiplexed.send_packed_command(command));
         shielded(sending).await.and_then(Value::extract_error)
     }
 
@@ -85,37 +85,37 @@ impl Link {
     fn count_overdue(&self, attempt: Duration) -> bool {
         let counted = self.overdue.fetch_add(1, Ordering::Relaxed) + 1;
         let since = self.silent_since.load(Ordering::Relaxed);
-        let silent = Moment::from_nanos(since).after(attempt) <= Moment::now();
+        let silent = Instant::from_nanos(since).after(attempt) <= Instant::now();
         counted >= PATIENCE && since != 0 && silent
     }
 }
 
 /// What becomes of a connection after a call over it.
 pub(in crate::store::redis) fn settle(
-    links: &Links,
-    link: &Arc<Link>,
+    connections: &Connections,
+    connection: &Arc<Connection>,
     answer: &Result<Value, Failure>,
     attempt: Duration,
 ) {
     match answer {
         Err(Failure::Closed(error)) => {
-            let proven = link.proven.load(Ordering::Relaxed);
-            links.retire(link, (!proven).then_some(error));
+            let proven = connection.proven.load(Ordering::Relaxed);
+            connections.retire(connection, (!proven).then_some(error));
         }
         Err(Failure::Overdue(_)) => {
-            link.window.overdue();
-            if link.count_overdue(attempt) {
-                links.retire(link, None);
+            connection.window.overdue();
+            if connection.count_overdue(attempt) {
+                connections.retire(connection, None);
             }
         }
         // A primary that became a replica: the name may lead to the new one.
         Err(Failure::Refused(error) | Failure::Aborted(error))
             if error.kind() == BackendErrorKind::ReadOnly =>
         {
-            links.retire(link, Some(error));
+            connections.retire(connection, Some(error));
         }
         Ok(_) | Err(Failure::Refused(_) | Failure::Aborted(_) | Failure::Unknown(_)) => {
-            link.answered();
+            connection.answered();
         }
     }
 }

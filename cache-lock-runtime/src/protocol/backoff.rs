@@ -1,8 +1,8 @@
-//! How long to wait until the next question, where nobody tells when the lock is free.
+//! The pause before the next request for a lock that is taken, or after one that failed.
 
 use std::time::Duration;
 
-use crate::{clock::Moment, random::Random};
+use crate::{clock::Instant, random::Random};
 
 /// The pauses at first: critical sections are mostly short.
 const SHORTEST: Duration = Duration::from_micros(400);
@@ -10,28 +10,28 @@ const LONGEST: Duration = Duration::from_millis(64);
 /// A pause is this part of the wait so far: what it adds to the wait is small beside it.
 const PART: u32 = 256;
 
-/// Whose turn is next where the lock is left free for a moment asks after such a pause.
-const STANDING_BACK: Duration = Duration::from_millis(4);
-/// Who has left it free asks later than that.
-const YIELDING: Duration = Duration::from_millis(2);
+/// When a holder yields, the first of the waiting list asks after such a pause.
+const IN_YIELD: Duration = Duration::from_millis(4);
+/// The manager that yielded asks later than that.
+const AFTER_YIELD: Duration = Duration::from_millis(2);
 
 /// The same for a server that cannot be asked.
 const SHORTEST_AFTER_FAILURE: Duration = Duration::from_millis(4);
 const PART_AFTER_FAILURE: u32 = 16;
 
-/// A manager that is on the waiting list asks again after what is left of the holder's lease, but
-/// within these bounds: a grant that was lost must not cost more than the upper one.
+/// A manager on the waiting list asks again when the holder's lease is over, but within these bounds: a lost
+/// grant must not cost more than the upper one.
 const LISTED: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
 /// The pauses of one wait, each drawn at random, so that waiters fall out of step (M. Brooker,
 /// *Exponential Backoff And Jitter*, 2015).
 #[derive(Debug)]
-pub(crate) struct Pace {
-    since: Option<Moment>,
+pub(crate) struct Backoff {
+    since: Option<Instant>,
     random: Random,
 }
 
-impl Pace {
+impl Backoff {
     pub(crate) fn new(random: u64) -> Self {
         Self { since: None, random: Random::new(random) }
     }
@@ -41,36 +41,37 @@ impl Pace {
         self.since = None;
     }
 
-    /// When to ask again for a lock that another holds for `remaining`, nearly or for ever.
-    pub(crate) fn polling(&mut self, now: Moment, remaining: Option<Duration>) -> Moment {
+    /// When to ask again for a lock whose holder has a lease of `remaining`, or one without an end.
+    pub(crate) fn polling(&mut self, now: Instant, remaining: Option<Duration>) -> Instant {
         let pause = (self.waited(now) / PART).clamp(SHORTEST, LONGEST);
         // The millisecond that the server's count may lag behind.
         let end = remaining.map_or(pause, |left| left + Duration::from_millis(1));
         now.after(self.upper_half(pause).min(end))
     }
 
-    pub(crate) fn after_failure(&mut self, now: Moment) -> Moment {
+    pub(crate) fn after_failure(&mut self, now: Instant) -> Instant {
         let pause = (self.waited(now) / PART_AFTER_FAILURE).clamp(SHORTEST_AFTER_FAILURE, LONGEST);
         now.after(self.upper_half(pause))
     }
 
     /// When to ask again if no push has come.
-    pub(crate) fn listed(&mut self, now: Moment, remaining: Option<Duration>) -> Moment {
+    pub(crate) fn listed(&mut self, now: Instant, remaining: Option<Duration>) -> Instant {
         let pause = remaining.unwrap_or(LISTED.1).clamp(LISTED.0, LISTED.1);
         now.after(pause + pause / 8 - self.upper_half(pause / 8))
     }
 
-    /// The pause in which those who are on no list may find the lock free.
-    pub(crate) fn standing_back(&mut self, now: Moment) -> Moment {
-        now.after(self.upper_half(STANDING_BACK))
+    /// When the first of the waiting list asks after a yield. Until then callers on no list may find the lock
+    /// free.
+    pub(crate) fn in_yield(&mut self, now: Instant) -> Instant {
+        now.after(self.upper_half(IN_YIELD))
     }
 
-    /// The pause of who has left the lock free.
-    pub(crate) fn yielding(&mut self, now: Moment) -> Moment {
-        now.after(STANDING_BACK + self.upper_half(YIELDING))
+    /// When the manager that yielded may ask.
+    pub(crate) fn after_yield(&mut self, now: Instant) -> Instant {
+        now.after(IN_YIELD + self.upper_half(AFTER_YIELD))
     }
 
-    fn waited(&mut self, now: Moment) -> Duration {
+    fn waited(&mut self, now: Instant) -> Duration {
         self.since.get_or_insert(now).until(now)
     }
 
@@ -88,34 +89,34 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const START: Moment = Moment::from_nanos(1_000_000_000);
+    const START: Instant = Instant::from_nanos(1_000_000_000);
 
-    fn after(start: Moment, due: Moment) -> Duration {
+    fn after(start: Instant, due: Instant) -> Duration {
         start.until(due)
     }
 
     #[test]
     fn polling_slows_down_with_the_wait_and_ends_with_the_lease() {
-        let mut pace = Pace::new(0);
-        let first = after(START, pace.polling(START, None));
+        let mut backoff = Backoff::new(0);
+        let first = after(START, backoff.polling(START, None));
         assert!(first >= SHORTEST / 2 && first < SHORTEST, "{first:?}");
         let later = START.after(Duration::from_secs(8));
-        let pause = after(later, pace.polling(later, None));
+        let pause = after(later, backoff.polling(later, None));
         assert!(pause >= Duration::from_micros(15_625) && pause < Duration::from_micros(31_250));
         let far = START.after(Duration::from_secs(3600));
-        assert!(after(far, pace.polling(far, None)) < LONGEST);
+        assert!(after(far, backoff.polling(far, None)) < LONGEST);
         let left = Some(Duration::from_millis(3));
-        assert!(after(far, pace.polling(far, left)) <= Duration::from_millis(4));
-        pace.reset();
-        assert!(after(far, pace.polling(far, None)) < SHORTEST);
+        assert!(after(far, backoff.polling(far, left)) <= Duration::from_millis(4));
+        backoff.reset();
+        assert!(after(far, backoff.polling(far, None)) < SHORTEST);
     }
 
     #[test]
-    fn who_is_listed_asks_within_the_bounds() {
-        let mut pace = Pace::new(7);
+    fn a_listed_manager_asks_within_the_bounds() {
+        let mut backoff = Backoff::new(7);
         let mut of = |left: Option<u64>| {
             let left = left.map(Duration::from_millis);
-            after(START, pace.listed(START, left)).as_millis()
+            after(START, backoff.listed(START, left)).as_millis()
         };
         for _ in 0..100 {
             assert!((5..6).contains(&of(Some(0))));
@@ -127,9 +128,9 @@ mod tests {
 
     #[test]
     fn pauses_differ() {
-        let mut pace = Pace::new(3);
+        let mut backoff = Backoff::new(3);
         let pauses: std::collections::HashSet<_> =
-            (0..100).map(|_| pace.polling(START, None).as_nanos()).collect();
+            (0..100).map(|_| backoff.polling(START, None).as_nanos()).collect();
         assert!(pauses.len() > 90);
     }
 }

@@ -1,26 +1,27 @@
-//! The line of a key's waiters: first come, first served, and each may leave at any time.
+//! The waiters of a key: first come, first served, and each may leave at any time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use crate::{clock::Moment, queue::waiter::Waiter};
+use super::waiter::Waiter;
+use crate::clock::Instant;
 
-/// The waiters of a place. Each step costs a logarithm of their number: all waiters of a key may leave in
-/// the same moment, each under the lock of the place.
+/// Each step costs a logarithm of the number of waiters: all waiters of a key may leave in the same moment,
+/// each under the lock of the key.
 #[derive(Debug, Default)]
-pub(in crate::queue) struct Line {
+pub(super) struct WaiterQueue {
     /// Mostly the only one, which needs no allocation. `None` only if there are no others.
     front: Option<Arc<Waiter>>,
     others: BTreeMap<u64, Arc<Waiter>>,
     /// The others by the end of their patience.
-    by_patience: BTreeSet<(Moment, u64)>,
+    by_patience: BTreeSet<(Instant, u64)>,
     /// The serial number of the waiter that came last.
     last: u64,
 }
 
-impl Line {
+impl WaiterQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.front.is_none()
     }
@@ -55,7 +56,7 @@ impl Line {
     /// Does nothing if the waiter has left before.
     pub(super) fn remove(&mut self, waiter: &Arc<Waiter>) {
         let serial = waiter.serial();
-        // The place may have been made anew since, with other waiters of the same numbers.
+        // The queue may have been made anew since, with other waiters of the same numbers.
         if self.front.as_ref().is_some_and(|front| Arc::ptr_eq(front, waiter)) {
             self.pop_front();
         } else if self.others.get(&serial).is_some_and(|other| Arc::ptr_eq(other, waiter)) {
@@ -65,7 +66,7 @@ impl Line {
     }
 
     /// Takes out a waiter whose patience is over.
-    pub(super) fn pop_late(&mut self, now: Moment) -> Option<Arc<Waiter>> {
+    pub(super) fn pop_late(&mut self, now: Instant) -> Option<Arc<Waiter>> {
         if self.front.as_ref().is_some_and(|front| front.patience <= now) {
             return self.pop_front();
         }
@@ -78,7 +79,7 @@ impl Line {
     }
 
     /// Whether the patience of a waiter goes beyond `now`.
-    pub(super) fn is_patient(&self, now: Moment) -> bool {
+    pub(super) fn is_patient(&self, now: Instant) -> bool {
         let last = self.by_patience.last().map(|&(patience, _)| patience);
         self.front.iter().map(|front| front.patience).chain(last).any(|patience| patience > now)
     }

@@ -24,24 +24,24 @@ use tokio::{
     sync::Notify,
 };
 
-pub(super) use self::open::{Link, settle};
+pub(super) use self::connection::{Connection, settle};
 use self::unless::{unless_ended, unless_it_panics};
 use super::{
-    backoff::Backoff,
+    backoff::ReconnectBackoff,
     config::Parsed,
     failure::describe,
     greeting,
     inbox::{Hearing, Mailbox, Rights, is_over},
 };
 use crate::{
-    clock::Moment,
+    clock::Instant,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
-    owner::Owners,
+    owner::TokenSource,
     signal::Signal,
 };
 
-mod open;
+mod connection;
 mod unless;
 
 /// The longest time that opening a connection may take.
@@ -57,8 +57,8 @@ const LISTENING_TRIES: u32 = 5;
 
 /// One opening of a connection, and the connection that came of it.
 #[derive(Default)]
-struct Slot {
-    opened: OnceLock<Result<Arc<Link>, BackendError>>,
+struct OpeningSlot {
+    opened: OnceLock<Result<Arc<Connection>, BackendError>>,
     /// The runtime cannot have a connection: it was built without I/O.
     without_io: AtomicBool,
     ready: Signal,
@@ -66,14 +66,14 @@ struct Slot {
     end: Arc<Notify>,
 }
 
-impl Slot {
-    fn set(&self, opened: Result<Arc<Link>, BackendError>) {
+impl OpeningSlot {
+    fn set(&self, opened: Result<Arc<Connection>, BackendError>) {
         // The first result is the one that counts.
         let _ = self.opened.set(opened);
         self.ready.give();
     }
 
-    async fn link(&self) -> Result<Arc<Link>, BackendError> {
+    async fn connection(&self) -> Result<Arc<Connection>, BackendError> {
         loop {
             let ready = self.ready.given();
             if let Some(opened) = self.opened.get() {
@@ -85,7 +85,7 @@ impl Slot {
 }
 
 /// All connections to one server.
-pub(super) struct Links {
+pub(super) struct Connections {
     /// The server's address, without a password.
     server: String,
     client: Client,
@@ -97,10 +97,10 @@ pub(super) struct Links {
     fallen_back: AtomicBool,
     driver: Arc<Driver>,
     mailbox: Arc<Mailbox>,
-    slots: Mutex<HashMap<Id, Arc<Slot>>>,
+    slots: Mutex<HashMap<Id, Arc<OpeningSlot>>>,
     /// The longest time that one request may take.
     attempt: Duration,
-    backoff: Backoff,
+    backoff: ReconnectBackoff,
     /// The server takes no other commands on a connection that is subscribed.
     apart: AtomicBool,
     /// A connection was lost, or not to be had, and none was opened since.
@@ -113,7 +113,7 @@ pub(super) struct Links {
     opened: Notify,
 }
 
-impl Links {
+impl Connections {
     pub(super) fn new(
         parsed: Parsed,
         driver: Arc<Driver>,
@@ -133,7 +133,7 @@ impl Links {
             resp2,
             fallen_back: AtomicBool::new(false),
             driver,
-            backoff: Backoff::new(Owners::number()),
+            backoff: ReconnectBackoff::new(TokenSource::number()),
             mailbox,
             slots: Mutex::default(),
             attempt,
@@ -196,79 +196,83 @@ impl Links {
     pub(super) async fn of_runtime(
         self: &Arc<Self>,
         runtime: &Handle,
-    ) -> Result<Arc<Link>, BackendError> {
+    ) -> Result<Arc<Connection>, BackendError> {
         let slot = self.slot(runtime);
-        let opened = slot.link().await;
+        let opened = slot.connection().await;
         match self.driver.handle() {
             Some(driver)
                 if slot.without_io.load(Ordering::Acquire) && driver.id() != runtime.id() =>
             {
-                self.slot(driver).link().await
+                self.slot(driver).connection().await
             }
             _ => opened,
         }
     }
 
-    fn slot(self: &Arc<Self>, runtime: &Handle) -> Arc<Slot> {
+    fn slot(self: &Arc<Self>, runtime: &Handle) -> Arc<OpeningSlot> {
         let id = runtime.id();
         let mut slots = self.slots();
         if let Some(slot) = slots.get(&id) {
             return Arc::clone(slot);
         }
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(OpeningSlot::default());
         slots.insert(id, Arc::clone(&slot));
         drop(slots);
         // The task ends with the runtime, and its entry with it.
-        let mut entry = Entry { links: Arc::downgrade(self), slot: Arc::clone(&slot), id };
-        let links = Arc::clone(self);
+        let mut entry =
+            RuntimeEntry { connections: Arc::downgrade(self), slot: Arc::clone(&slot), id };
+        let connections = Arc::clone(self);
         let end = Arc::clone(&slot.end);
         runtime.spawn(async move {
-            if unless_ended(&end, links.backoff.turn(&links.driver)).await.is_none() {
+            if unless_ended(&end, connections.backoff.turn(&connections.driver)).await.is_none() {
                 return;
             }
-            let link = loop {
+            let connection = loop {
                 // Not for each attempt of one opening: the first that succeeds is the one that listens.
-                if links.listens(id) {
-                    links.mailbox.prepare();
+                if connections.listens(id) {
+                    connections.mailbox.prepare();
                 }
-                let opening = unless_it_panics(links.open_in_time(id));
+                let opening = unless_it_panics(connections.open_in_time(id));
                 let Some(opened) = unless_ended(&end, opening).await else { return };
                 let Some(opened) = opened else {
-                    if links.listens(id) {
+                    if connections.listens(id) {
                         // Its thread has I/O, so that was another panic.
                         return;
                     }
                     entry.slot.without_io.store(true, Ordering::Release);
                     entry.slot.set(Err(without_io()));
-                    drop(links);
+                    drop(connections);
                     return end.notified().await;
                 };
                 match opened {
-                    Ok(link) => break link,
+                    Ok(connection) => break connection,
                     Err(error) => {
-                        links.break_off();
-                        links.backoff.not_opened(&error);
-                        links.renew(&mut entry).set(Err(error));
+                        connections.break_off();
+                        connections.backoff.not_opened(&error);
+                        connections.renew(&mut entry).set(Err(error));
                     }
                 }
-                let turn = unless_ended(&end, links.backoff.turn(&links.driver)).await;
-                if turn.is_none() || links.remove_unless_asked_for(&entry) {
+                let turn = unless_ended(&end, connections.backoff.turn(&connections.driver)).await;
+                if turn.is_none() || connections.remove_unless_asked_for(&entry) {
                     return;
                 }
             };
-            entry.slot.set(Ok(Arc::clone(&link)));
-            links.opened.notify_waiters();
-            links.backoff.opened();
-            let broken = links.broken.swap(false, Ordering::Relaxed);
-            if broken || links.listens(id) && links.driver_broken.swap(false, Ordering::Relaxed) {
-                links.replaced.notify_one();
+            entry.slot.set(Ok(Arc::clone(&connection)));
+            connections.opened.notify_waiters();
+            connections.backoff.opened();
+            let broken = connections.broken.swap(false, Ordering::Relaxed);
+            if broken
+                || connections.listens(id)
+                    && connections.driver_broken.swap(false, Ordering::Relaxed)
+            {
+                connections.replaced.notify_one();
             }
-            let driver = Arc::clone(&links.driver);
-            drop(links);
-            if listen_later(&entry, &link, &driver).await.is_break() {
+            let driver = Arc::clone(&connections.driver);
+            drop(connections);
+            if listen_later(&entry, &connection, &driver).await.is_break() {
                 return;
             }
-            drop(link);
+            drop(connection);
             end.notified().await;
         });
         slot
@@ -280,15 +284,15 @@ impl Links {
     }
 
     /// Gives an entry a slot for another try.
-    fn renew(&self, entry: &mut Entry) -> Arc<Slot> {
+    fn renew(&self, entry: &mut RuntimeEntry) -> Arc<OpeningSlot> {
         let end = Arc::clone(&entry.slot.end);
-        let next = Arc::new(Slot { end, ..Slot::default() });
+        let next = Arc::new(OpeningSlot { end, ..OpeningSlot::default() });
         self.slots().insert(entry.id, Arc::clone(&next));
         std::mem::replace(&mut entry.slot, next)
     }
 
     /// Removes an entry whose slot nobody waits for but its own task.
-    fn remove_unless_asked_for(&self, entry: &Entry) -> bool {
+    fn remove_unless_asked_for(&self, entry: &RuntimeEntry) -> bool {
         let mut slots = self.slots();
         // One is the map's, one the task's.
         let asked_for = Arc::strong_count(&entry.slot) > 2;
@@ -300,8 +304,8 @@ impl Links {
 
     /// Opens a connection. If that takes longer than a request may, another attempt begins beside it:
     /// one connection that hangs says nothing about the next. The first result counts.
-    async fn open_in_time(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
-        let end = Moment::now().after(OPENING);
+    async fn open_in_time(self: &Arc<Self>, runtime: Id) -> Result<Arc<Connection>, BackendError> {
+        let end = Instant::now().after(OPENING);
         let mut attempts = Vec::new();
         let mut patience = self.attempt;
         loop {
@@ -314,16 +318,16 @@ impl Links {
                 }
                 Poll::Pending
             });
-            let next = Moment::now().after(patience).min(end);
+            let next = Instant::now().after(patience).min(end);
             match self.driver.within(next, first).await {
                 Some(opened) => return opened,
-                None if end <= Moment::now() => return Err(not_accepted()),
+                None if end <= Instant::now() => return Err(not_accepted()),
                 None => patience = patience.saturating_mul(2),
             }
         }
     }
 
-    async fn open(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
+    async fn open(self: &Arc<Self>, runtime: Id) -> Result<Arc<Connection>, BackendError> {
         match self.open_once(runtime).await {
             // Perhaps for what was sent there, which is not sent twice.
             Err(_) if self.mailbox.broke() => self.open_once(runtime).await,
@@ -331,7 +335,7 @@ impl Links {
         }
     }
 
-    async fn open_once(self: &Arc<Self>, runtime: Id) -> Result<Arc<Link>, BackendError> {
+    async fn open_once(self: &Arc<Self>, runtime: Id) -> Result<Arc<Connection>, BackendError> {
         let listens = self.listens(runtime);
         let number = self.mailbox.number();
         loop {
@@ -347,7 +351,7 @@ impl Links {
                 // A proxy that closes at HELLO, and at PUBLISH as well.
                 let (connection, _) = self.connection(number, runtime).await?;
                 self.mailbox.cannot_tell(&self.server);
-                return Ok(Link::new(connection, None, number, Arc::clone(&self.driver)));
+                return Ok(Connection::new(connection, None, number, Arc::clone(&self.driver)));
             }
             // Before anybody asks over it: a grant may come before the answer, and tokens say
             // whether they can be handed on.
@@ -371,7 +375,7 @@ impl Links {
             {
                 return Err(describe(error));
             }
-            return Ok(Link::new(connection, apart, number, Arc::clone(&self.driver)));
+            return Ok(Connection::new(connection, apart, number, Arc::clone(&self.driver)));
         }
     }
 
@@ -396,10 +400,10 @@ impl Links {
             };
             let mut config = config.clone();
             if !resp2 && !plain {
-                let links = Arc::downgrade(self);
+                let connections = Arc::downgrade(self);
                 config = config.set_push_sender(move |info| {
-                    if let Some(links) = links.upgrade() {
-                        links.receive(number, runtime, &info);
+                    if let Some(connections) = connections.upgrade() {
+                        connections.receive(number, runtime, &info);
                     }
                     Ok::<(), Infallible>(())
                 });
@@ -468,15 +472,17 @@ impl Links {
         self.mailbox.close(number);
         let opened = slots.get(&runtime).and_then(|slot| slot.opened.get());
         let closed = match opened {
-            Some(Ok(link)) if link.number == number => Some(Arc::clone(&link.window)),
+            Some(Ok(connection)) if connection.number == number => {
+                Some(Arc::clone(&connection.window))
+            }
             _ => None,
         };
         if closed.is_some()
             && let Some(slot) = slots.remove(&runtime)
         {
             slot.end.notify_one();
-            if let Some(Ok(link)) = slot.opened.get()
-                && !link.proven.load(Ordering::Relaxed)
+            if let Some(Ok(connection)) = slot.opened.get()
+                && !connection.proven.load(Ordering::Relaxed)
             {
                 let message = "the server closed a new connection";
                 self.backoff.failed(&BackendError::new(BackendErrorKind::Unreachable, message));
@@ -491,12 +497,12 @@ impl Links {
 
     /// Takes a connection out of use. What is already sent over it may still be answered. With a
     /// failure the next one is opened after a pause.
-    fn retire(&self, link: &Arc<Link>, failure: Option<&BackendError>) {
-        self.mailbox.close(link.number);
+    fn retire(&self, connection: &Arc<Connection>, failure: Option<&BackendError>) {
+        self.mailbox.close(connection.number);
         let mut slots = self.slots();
-        let runtime = link.runtime.id();
+        let runtime = connection.runtime.id();
         let current = slots.get(&runtime).and_then(|slot| slot.opened.get());
-        if matches!(current, Some(Ok(current)) if Arc::ptr_eq(current, link))
+        if matches!(current, Some(Ok(current)) if Arc::ptr_eq(current, connection))
             && let Some(slot) = slots.remove(&runtime)
         {
             slot.end.notify_one();
@@ -507,11 +513,11 @@ impl Links {
         }
         drop(slots);
         // The next request finds another connection by now.
-        link.window.close();
+        connection.window.close();
     }
 
     /// The open connection that a runtime's requests go over, if there is one.
-    pub(super) fn current(&self, runtime: &Handle) -> Option<Arc<Link>> {
+    pub(super) fn current(&self, runtime: &Handle) -> Option<Arc<Connection>> {
         let slots = self.slots();
         let mut slot = slots.get(&runtime.id())?;
         if slot.without_io.load(Ordering::Acquire) {
@@ -527,33 +533,38 @@ impl Links {
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<Slot>>> {
+    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<OpeningSlot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Has the server listened to that did not refuse it, and could not be listened to when the
 /// connection was opened. Breaks if the connection has ended.
-async fn listen_later(entry: &Entry, link: &Link, driver: &Driver) -> ControlFlow<()> {
+async fn listen_later(
+    entry: &RuntimeEntry,
+    connection: &Connection,
+    driver: &Driver,
+) -> ControlFlow<()> {
     let (mut pause, longest) = LISTENING_PAUSE;
     let mut tries = 0;
     loop {
-        let Some(links) = entry.links.upgrade() else { return ControlFlow::Break(()) };
-        if !links.mailbox.is_to_be_opened(link.number) {
+        let Some(connections) = entry.connections.upgrade() else { return ControlFlow::Break(()) };
+        if !connections.mailbox.is_to_be_opened(connection.number) {
             return ControlFlow::Continue(());
         }
-        drop(links);
-        let due = Moment::now().after(pause);
+        drop(connections);
+        let due = Instant::now().after(pause);
         if driver.within(due, entry.slot.end.notified()).await.is_some() {
             return ControlFlow::Break(());
         }
         pause = pause.saturating_mul(2).min(longest);
         tries += 1;
-        let Some(links) = entry.links.upgrade() else { return ControlFlow::Break(()) };
-        let (mut connection, mut apart) = (link.connection.clone(), link.apart.clone());
-        let Links { mailbox, server, .. } = &*links;
-        let opening = mailbox.open(link.number, &mut connection, apart.as_mut(), server);
-        let opened = driver.within(Moment::now().after(OPENING), opening).await;
+        let Some(connections) = entry.connections.upgrade() else { return ControlFlow::Break(()) };
+        let (mut multiplexed, mut apart) =
+            (connection.multiplexed.clone(), connection.apart.clone());
+        let Connections { mailbox, server, .. } = &*connections;
+        let opening = mailbox.open(connection.number, &mut multiplexed, apart.as_mut(), server);
+        let opened = driver.within(Instant::now().after(OPENING), opening).await;
         if let Some(Err(error)) = opened
             && is_over(&error)
         {
@@ -577,24 +588,24 @@ fn without_io() -> BackendError {
 }
 
 /// A runtime's entry among the connections, which goes when this does.
-struct Entry {
-    links: Weak<Links>,
-    slot: Arc<Slot>,
+struct RuntimeEntry {
+    connections: Weak<Connections>,
+    slot: Arc<OpeningSlot>,
     id: Id,
 }
 
-impl Drop for Entry {
+impl Drop for RuntimeEntry {
     fn drop(&mut self) {
         let ended = "the runtime that the connection was opened on has ended";
         self.slot.set(Err(BackendError::new(BackendErrorKind::Unreachable, ended)));
-        if let Some(links) = self.links.upgrade() {
-            let mut slots = links.slots();
+        if let Some(connections) = self.connections.upgrade() {
+            let mut slots = connections.slots();
             if slots.get(&self.id).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
                 slots.remove(&self.id);
             }
         }
-        if let Some(Ok(link)) = self.slot.opened.get() {
-            link.window.close();
+        if let Some(Ok(connection)) = self.slot.opened.get() {
+            connection.window.close();
         }
     }
 }

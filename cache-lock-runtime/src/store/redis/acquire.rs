@@ -1,4 +1,4 @@
-//! A question for a lock, with what becomes of it if its answer is not seen.
+//! A request for a lock, and what becomes of it if its answer is not seen.
 
 use std::{mem, pin::pin, sync::Arc, time::Duration};
 
@@ -7,63 +7,65 @@ use tokio::runtime::Handle;
 
 use super::{
     ATTEMPTS_IN_FLIGHT, RELEASE_PAUSE, RedisStore,
-    call::{Call, read_released, read_reply},
+    call::{Call, read_acquired, read_released},
+    connections::Connection,
     failure::Failure,
-    is_answer,
-    link::Link,
-    unexpected,
+    is_answer, unexpected,
     window::{Lane, Permit, Room},
 };
 use crate::{
-    clock::Moment,
+    clock::Instant,
     key::LockKey,
     lease::attempt,
     log,
-    store::{Ended, Failed, Fate, Progress, Question, ReleaseOutcome, Reply},
+    protocol::messages::{
+        AcquireError, AcquireRequest, AcquireResponse, Fate, Kind, Progress, ReleaseOutcome,
+        ReleaseRequest,
+    },
 };
 
 impl RedisStore {
-    pub(crate) async fn ask(
+    pub(crate) async fn acquire(
         &self,
-        question: &Question,
+        request: &AcquireRequest,
         runtime: Option<&Handle>,
         progress: &impl Fn(Progress),
-    ) -> Result<Reply, Failed> {
-        let mut request = Request { store: self, question, fate: Sent::No };
+    ) -> Result<AcquireResponse, AcquireError> {
+        let mut pending = PendingAcquire { store: self, request, state: SendState::NotSent };
         let mut delayed = false;
         loop {
-            let give_up = Moment::now().after(request.attempt());
-            let link = match self.link_of(runtime, give_up).await {
-                Ok(link) => link,
+            let give_up = Instant::now().after(pending.attempt());
+            let connection = match self.connection_of(runtime, give_up).await {
+                Ok(connection) => connection,
                 Err(error) => {
                     // Its tokens are asked under again.
-                    request.fate = Sent::Settled;
-                    return Err(Failed { error, fate: Fate::Refused });
+                    pending.state = SendState::Settled;
+                    return Err(AcquireError { error, fate: Fate::Refused });
                 }
             };
-            let permit = match link.window.enter(Lane::Questions) {
+            let permit = match connection.window.enter(Lane::Questions) {
                 Room::Now(permit) => Some(permit),
                 Room::Full => {
                     if !delayed {
                         delayed = true;
                         progress(Progress::Delayed);
                     }
-                    link.window.turn(Lane::Questions).await
+                    connection.window.turn(Lane::Questions).await
                 }
                 Room::Closed => None,
             };
-            // Else the connection was replaced before the question was sent.
+            // Otherwise the connection was replaced before the request was sent.
             if let Some(permit) = permit {
                 if delayed {
                     progress(Progress::Sent);
                 }
-                // Boxed while it is in flight: a question that waits for its turn needs little room.
-                return Box::pin(request.send(link, permit)).await;
+                // Boxed while it is in flight: a request that waits for its turn needs little room.
+                return Box::pin(pending.send(connection, permit)).await;
             }
         }
     }
 
-    /// Takes back a request that went over `link` and was not answered.
+    /// Takes back a request that went over `connection` and was not answered.
     ///
     /// Behind it on the same connection a release is sure to find what it took. If that connection
     /// does not answer, another one is asked as well, which helps if the request was carried out
@@ -74,23 +76,23 @@ impl RedisStore {
     /// nothing may have come too early.
     fn forget(
         &self,
-        link: Arc<Link>,
+        connection: Arc<Connection>,
         key: LockKey,
-        over: Ended,
+        over: ReleaseRequest,
         mut permit: Option<Permit>,
         astray: bool,
     ) {
         let store = self.clone();
         self.inner.driver.spawn(async move {
             let attempt = store.inner.attempt;
-            let now = Moment::now();
+            let now = Instant::now();
             // What is in flight may be carried out by then.
             let arrived = now.after(over.expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
-            let over = Ended { lasts: over.lasts.max(now).after(attempt), ..over };
-            let rights = store.inner.links.rights();
+            let over = ReleaseRequest { lasts: over.lasts.max(now).after(attempt), ..over };
+            let rights = store.inner.connections.rights();
             let call = Call::release(&store.inner.scripts, &key, &over, rights);
-            let mut behind = pin!(store.run_over(&link, &call, arrived));
-            let soon = Moment::now().after(attempt);
+            let mut behind = pin!(store.run_over(&connection, &call, arrived));
+            let soon = Instant::now().after(attempt);
             let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
                 Some(answer) => answer,
                 None => {
@@ -111,9 +113,9 @@ impl RedisStore {
 
     /// Releases what a request takes that may still be on its way, until it has `arrived`. If the server
     /// does not answer, it is asked until the record has run out.
-    async fn release_stray(&self, key: &LockKey, over: &Ended, arrived: Moment) {
+    async fn release_stray(&self, key: &LockKey, over: &ReleaseRequest, arrived: Instant) {
         let (mut pause, mut answered) = (RELEASE_PAUSE, false);
-        while Moment::now() < if answered { arrived } else { over.lasts } {
+        while Instant::now() < if answered { arrived } else { over.lasts } {
             let released = self.release(key, over, over.lasts).await;
             if matches!(released, Ok(ReleaseOutcome::Released)) {
                 return;
@@ -125,56 +127,64 @@ impl RedisStore {
     }
 }
 
-/// A question, and what becomes of its tokens if its asker is gone.
+/// A request for a lock, and what becomes of its tokens if its asker is gone.
 ///
 /// Its tokens are asked under over one connection at a time: an earlier request over another one may
 /// still be on its way, even if that connection has broken, and could take the lock at any later time,
-/// also when nobody wants it any more. So where the answer is not seen, the tokens are over, and what
+/// also when no caller wants it any more. So where the answer is not seen, the tokens are over, and what
 /// they may take is taken back.
-struct Request<'a> {
+struct PendingAcquire<'a> {
     store: &'a RedisStore,
-    question: &'a Question,
-    fate: Sent,
+    request: &'a AcquireRequest,
+    state: SendState,
 }
 
-/// Whether a question was sent.
-enum Sent {
-    No,
-    Out(Out),
+enum SendState {
+    NotSent,
+    Sent(SentAcquire),
     /// The asker has seen the answer, or the request was not carried out.
     Settled,
 }
 
-/// A question that is out.
-struct Out {
-    link: Arc<Link>,
-    sent_at: Moment,
+/// A request that is out.
+struct SentAcquire {
+    connection: Arc<Connection>,
+    sent_at: Instant,
     /// Until the answer is there.
     permit: Option<Permit>,
     /// Something else answered in the server's stead.
     astray: bool,
 }
 
-impl Request<'_> {
+impl PendingAcquire<'_> {
     /// The longest time that the answer may take.
     fn attempt(&self) -> Duration {
-        attempt(self.store.inner.attempt, self.question.expire)
+        attempt(self.store.inner.attempt, self.request.expire)
     }
 
     /// Asks over a connection, until the time of an attempt is over.
-    async fn send(&mut self, link: Arc<Link>, permit: Permit) -> Result<Reply, Failed> {
-        let heard = self.store.inner.links.are_heard();
-        let sent_at = Moment::now();
+    async fn send(
+        &mut self,
+        connection: Arc<Connection>,
+        permit: Permit,
+    ) -> Result<AcquireResponse, AcquireError> {
+        let heard = self.store.inner.connections.are_heard();
+        let sent_at = Instant::now();
         let give_up = sent_at.after(self.attempt());
-        let out = Out { link: Arc::clone(&link), sent_at, permit: Some(permit), astray: false };
-        self.fate = Sent::Out(out);
+        let out = SentAcquire {
+            connection: Arc::clone(&connection),
+            sent_at,
+            permit: Some(permit),
+            astray: false,
+        };
+        self.state = SendState::Sent(out);
         let answer = {
             let RedisStore { inner } = self.store;
-            let (question, rights) = (self.question, inner.links.rights());
-            let call = Call::ask(&inner.scripts, question, question.wait && heard, rights);
-            self.store.run_over(&link, &call, give_up).await
+            let (request, rights) = (self.request, inner.connections.rights());
+            let call = Call::acquire(&inner.scripts, request, request.wait && heard, rights);
+            self.store.run_over(&connection, &call, give_up).await
         };
-        if let Sent::Out(out) = &mut self.fate {
+        if let SendState::Sent(out) = &mut self.state {
             if is_answer(&answer)
                 && let Some(permit) = out.permit.take()
             {
@@ -185,45 +195,53 @@ impl Request<'_> {
         self.read(answer, sent_at)
     }
 
-    fn read(&mut self, answer: Result<Value, Failure>, sent_at: Moment) -> Result<Reply, Failed> {
+    fn read(
+        &mut self,
+        answer: Result<Value, Failure>,
+        sent_at: Instant,
+    ) -> Result<AcquireResponse, AcquireError> {
         let failure = match answer {
             Ok(value) => {
                 self.store.note_refusal(&value);
-                if let Some(reply) = read_reply(&value, sent_at) {
-                    self.fate = Sent::Settled;
-                    return Ok(reply);
+                if let Some(response) = read_acquired(&value, sent_at) {
+                    self.state = SendState::Settled;
+                    return Ok(response);
                 }
                 // What cannot be read tells nothing: the request may have been carried out.
-                if let Sent::Out(out) = &mut self.fate {
+                if let SendState::Sent(out) = &mut self.state {
                     out.astray = true;
                 }
-                return Err(Failed { error: unexpected(&value), fate: Fate::Unanswered });
+                return Err(AcquireError { error: unexpected(&value), fate: Fate::Unanswered });
             }
             Err(failure) => failure,
         };
         let fate = match failure {
             Failure::Refused(_) => {
                 // It is known that it was not carried out.
-                self.fate = Sent::Settled;
+                self.state = SendState::Settled;
                 Fate::Refused
             }
             Failure::Aborted(_) | Failure::Unknown(_) | Failure::Overdue(_) => Fate::Unanswered,
             Failure::Closed(_) => Fate::Broken,
         };
-        Err(Failed { error: failure.into_error(), fate })
+        Err(AcquireError { error: failure.into_error(), fate })
     }
 }
 
-impl Drop for Request<'_> {
+impl Drop for PendingAcquire<'_> {
     fn drop(&mut self) {
-        let Self { store, question, fate } = self;
-        let Question { key, token, instead_of, expire, lasts, .. } = question;
-        let out = match mem::replace(fate, Sent::Settled) {
-            Sent::Settled => return,
-            // Its tokens are over all the same, so the one that it was to end is released.
-            Sent::No => {
-                if let Some(token) = instead_of {
-                    let over = Ended::new(token.clone(), *expire, *lasts);
+        let Self { store, request, state } = self;
+        let AcquireRequest { key, token, kind, expire, .. } = request;
+        let old = match kind {
+            // A yield is not made up for later.
+            Kind::Pass(old) => Some(ReleaseRequest { yields: false, ..old.clone() }),
+            Kind::New | Kind::Again | Kind::Claim => None,
+        };
+        let out = match mem::replace(state, SendState::Settled) {
+            SendState::Settled => return,
+            // Its tokens are over all the same, so the old one is released.
+            SendState::NotSent => {
+                if let Some(over) = old {
                     let (store, key) = (store.clone(), key.clone());
                     let driver = Arc::clone(&store.inner.driver);
                     driver.spawn(async move {
@@ -232,17 +250,15 @@ impl Drop for Request<'_> {
                 }
                 return;
             }
-            Sent::Out(out) => out,
+            SendState::Sent(out) => out,
         };
-        let Out { link, sent_at, mut permit, astray } = out;
-        if permit.is_some() && sent_at.after(store.inner.attempt) <= Moment::now() {
-            drop(store.overdue(&link));
+        let SentAcquire { connection, sent_at, mut permit, astray } = out;
+        if permit.is_some() && sent_at.after(store.inner.attempt) <= Instant::now() {
+            drop(store.overdue(&connection));
         }
-        let asked = Some((token, Moment::now().after(*expire)));
-        let passed = instead_of.as_ref().map(|token| (token, *lasts));
-        for (token, lasts) in [asked, passed].into_iter().flatten() {
-            let (over, key) = (Ended::new(token.clone(), *expire, lasts), key.clone());
-            store.forget(Arc::clone(&link), key, over, permit.take(), astray);
+        let new = ReleaseRequest::new(token.clone(), *expire, Instant::now().after(*expire));
+        for over in [Some(new), old].into_iter().flatten() {
+            store.forget(Arc::clone(&connection), key.clone(), over, permit.take(), astray);
         }
     }
 }

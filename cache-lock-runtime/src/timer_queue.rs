@@ -15,13 +15,13 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::clock::Moment;
+use crate::clock::Instant;
 
-/// Where an entry stands in an [`Agenda`].
-pub(crate) type Slot = (Moment, u64);
+/// Where an entry stands in an [`TimerQueue`].
+pub(crate) type TimerId = (Instant, u64);
 
 /// The longest time between two looks at the clock while there are entries. The timer of the
-/// runtime stands still while the machine is suspended, and [`Moment`] does not.
+/// runtime stands still while the machine is suspended, and [`Instant`] does not.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The timer of the runtime counts whole milliseconds, and rounds up. What is due sooner than this is
@@ -30,30 +30,30 @@ const FINE: Duration = Duration::from_millis(1);
 /// What is due sooner than this is waited for by looking again: a thread takes as long to wake.
 const NOW: Duration = Duration::from_micros(50);
 
-/// Entries in the order of their times, with one consumer that sleeps until the next is due.
+/// TimerEntries in the order of their times, with one consumer that sleeps until the next is due.
 ///
 /// Adding an entry wakes the consumer only if it would sleep too long, and removing one never
 /// does: the entries of short critical sections come and go without waking anybody.
 #[derive(Debug)]
-pub(crate) struct Agenda<T> {
-    entries: Mutex<Entries<T>>,
+pub(crate) struct TimerQueue<T> {
+    entries: Mutex<TimerEntries<T>>,
     earlier: Notify,
-    /// Entries are waited for to the part of a millisecond.
+    /// TimerEntries are waited for to the part of a millisecond.
     precise: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Entries<T> {
-    by_time: BTreeMap<Slot, T>,
+struct TimerEntries<T> {
+    by_time: BTreeMap<TimerId, T>,
     /// Tells entries of the same moment apart.
     serial: u64,
     /// Until when the consumer sleeps; `None` while it is awake.
-    asleep_until: Option<Moment>,
+    asleep_until: Option<Instant>,
 }
 
-impl<T> Agenda<T> {
+impl<T> TimerQueue<T> {
     pub(crate) fn new() -> Self {
-        let entries = Entries { by_time: BTreeMap::new(), serial: 0, asleep_until: None };
+        let entries = TimerEntries { by_time: BTreeMap::new(), serial: 0, asleep_until: None };
         let (earlier, precise) = (Notify::new(), AtomicBool::new(false));
         Self { entries: Mutex::new(entries), earlier, precise }
     }
@@ -63,7 +63,7 @@ impl<T> Agenda<T> {
         Self { precise: AtomicBool::new(true), ..Self::new() }
     }
 
-    pub(crate) fn insert(&self, due: Moment, entry: T) -> Slot {
+    pub(crate) fn insert(&self, due: Instant, entry: T) -> TimerId {
         let mut entries = self.lock();
         entries.serial += 1;
         let slot = (due, entries.serial);
@@ -76,12 +76,12 @@ impl<T> Agenda<T> {
         slot
     }
 
-    pub(crate) fn remove(&self, slot: Slot) -> Option<T> {
+    pub(crate) fn remove(&self, slot: TimerId) -> Option<T> {
         self.lock().by_time.remove(&slot)
     }
 
     /// Changes an entry that is still there.
-    pub(crate) fn update(&self, slot: Slot, change: impl FnOnce(&mut T)) {
+    pub(crate) fn update(&self, slot: TimerId, change: impl FnOnce(&mut T)) {
         if let Some(entry) = self.lock().by_time.get_mut(&slot) {
             change(entry);
         }
@@ -102,10 +102,10 @@ impl<T> Agenda<T> {
     /// Nothing is taken before the call returns.
     pub(crate) async fn due(&self) -> Vec<T> {
         loop {
-            let now = Moment::now();
+            let now = Instant::now();
             let wait = {
                 let mut entries = self.lock();
-                let next = entries.by_time.keys().next().map_or(Moment::FAR, |slot| slot.0);
+                let next = entries.by_time.keys().next().map_or(Instant::FAR, |slot| slot.0);
                 if next <= now {
                     entries.asleep_until = None;
                     let mut due = Vec::new();
@@ -117,7 +117,7 @@ impl<T> Agenda<T> {
                     return due;
                 }
                 entries.asleep_until = Some(next);
-                (next != Moment::FAR).then(|| now.until(next).min(LOOK))
+                (next != Instant::FAR).then(|| now.until(next).min(LOOK))
             };
             let earlier = self.earlier.notified();
             match wait {
@@ -147,7 +147,7 @@ impl<T> Agenda<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries<T>> {
+    fn lock(&self) -> MutexGuard<'_, TimerEntries<T>> {
         // The map is whole between any two calls, so a panic elsewhere does not matter to it.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,17 +1,15 @@
-//! Walks through the model of the protocol (`models/`), replayed on the queues' places and on the
+//! Walks through the model of the protocol (`models/`), replayed on the machine and on the
 //! scripts.
 //!
-//! There is a place for each manager of the model, and a real server. What happens to a manager in
-//! a step happens to its place; the clock is the walk's, and so is the network: when a request
+//! There is a key queue for each manager of the model, and a real server. What happens to a manager in
+//! a step happens to its queue; the clock is the walk's, and so is the network: when a request
 //! reaches the server, when an answer or a push is read, and what is lost. The requests are the
-//! places', carried out by the scripts, and the answers that the places are given are the
-//! scripts'. After each step, what the places want sent, how far they have come, and the server's
-//! records have to be the model's.
+//! machine's, carried out by the scripts, and the answers that the machine is given are the
+//! scripts'. After each step the effects, the phases and the server's records have to be the model's.
 //!
-//! Where the places do what the model does in another way, it is said why that is the same: see
-//! `Replay::check_sent` and `check_phase`. What is not replayed: turns that are missed
-//! for want of polling, deadlines of waiters, and the ends of managers, none of which the model
-//! has; the times of a cohort, which are free in the model, see `Place::decide`; and what the
+//! Where the machine does the same as the model in another way, `Replay::check_sent` and `check_phase` say why
+//! it is the same. Not replayed: turns that are missed for want of polling, deadlines of waiters, and the ends of managers, none of which the model
+//! has; the times of a cohort, which are free in the model, see `KeyQueue::decide`; and what the
 //! store does by itself when a connection is lost (it releases again, and forgets), which is the
 //! model's, carried out by the scripts.
 //!
@@ -24,17 +22,16 @@ use lock_model::{
     Action, Config, Health, Inbox, Kinds, ManagerView, PhaseView, Request, Step, Token, View, trace,
 };
 
-use self::manager::{Flight, Manager};
+use self::manager::{OpenRequest, ReplayedManager};
 use super::{
-    cohort::Turn,
-    place::{Effects, view::Seen},
+    cohort::Succession,
+    effects::Effects,
+    messages::{AcquireRequest, Extension, Kind, ReleaseRequest},
+    view::Seen,
 };
 use crate::{
-    owner::{OwnerToken, Owners},
-    store::{
-        Ended, Extension, Question,
-        redis::replay::{Asked, Server, TICK, TIMES, Tokens},
-    },
+    owner::{OwnerToken, TokenSource},
+    store::redis::replay::{Asked, ReplayServer, TICK, TIMES, Tokens},
 };
 
 mod manager;
@@ -44,8 +41,8 @@ const STEPS: usize = 500;
 
 struct Replay<'a> {
     config: &'a Config,
-    server: &'a mut Server,
-    managers: Vec<Manager>,
+    server: &'a mut ReplayServer,
+    managers: Vec<ReplayedManager>,
     tokens: Tokens,
     /// For choices that the walk leaves open.
     salt: usize,
@@ -63,7 +60,7 @@ impl Replay<'_> {
         }
         for (manager, view) in self.managers.iter().zip(&step.after.managers) {
             if view.health != Health::Crashed {
-                let told = |error| format!("{error}; the place is {:?}", manager.place);
+                let told = |error| format!("{error}; the queue is {:?}", manager.queue);
                 check_phase(&mut self.tokens, manager, view).map_err(told)?;
             }
         }
@@ -99,8 +96,9 @@ impl Replay<'_> {
             let late = manager.late.pop_front().filter(|late| late.request == served.request);
             &mut late.ok_or("another request was late")?
         } else {
-            let open =
-                |flight: &&mut Flight| flight.value.is_none() && flight.request == served.request;
+            let open = |flight: &&mut OpenRequest| {
+                flight.value.is_none() && flight.request == served.request
+            };
             manager.flights.iter_mut().find(open).ok_or("another request is on its way")?
         };
         let (value, pushes) = self.server.serve(&flight.asked)?;
@@ -120,7 +118,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// What happens to a manager happens to its place.
+    /// What happens to a manager happens to its queue.
     fn happen(&mut self, id: usize, then: &ManagerView, step: &Step) -> Result<(), String> {
         let manager = &mut self.managers[id];
         match step.action {
@@ -130,13 +128,13 @@ impl Replay<'_> {
                 manager.arrive(TICK * u32::from(expire));
             }
             Action::Cancel(_) => manager.cancel(self.salt, then.connected)?,
-            Action::HandOver(_) => manager.end(Turn::Next)?,
-            Action::End(_) => manager.end(Turn::Pass)?,
-            Action::StepAside(_) => manager.end(Turn::Free)?,
+            Action::HandOver(_) => manager.end(Succession::HandOver)?,
+            Action::End(_) => manager.end(Succession::Pass)?,
+            Action::Yield(_) => manager.end(Succession::Yield)?,
             Action::Lose(_) => manager.lose()?,
-            Action::Timer(_) => manager.look(),
+            Action::Timer(_) => manager.on_timer(),
             Action::Reply(_) => {
-                let read = |flight: &Flight| Some(flight.request) == step.answered;
+                let read = |flight: &OpenRequest| Some(flight.request) == step.answered;
                 let flight = manager.flights.iter().position(read).ok_or("no such request")?;
                 let flight = manager.flights.remove(flight);
                 manager.answered(&flight)?;
@@ -157,7 +155,7 @@ impl Replay<'_> {
             Action::Crash(_, late) => manager.cut(late),
             Action::Reconnect(_) => {
                 let expected = step.sent.iter().copied().find(asks);
-                manager.reconnected(|question| expected.is_some_and(|it| is_like(question, it)));
+                manager.reconnected(|request| expected.is_some_and(|it| is_like(request, it)));
             }
             _ => {}
         }
@@ -170,17 +168,17 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether the place wants the questions and releases sent that the model sends, and sends what
+    /// Whether the queue wants the questions and releases sent that the model sends, and sends what
     /// the model sends.
     ///
-    /// What the model forgets and the place does not:
-    /// - *What the server has never seen*, or is known to have no more. The place knows, the model
+    /// What the model forgets and the queue does not:
+    /// - *What the server has never seen*, or is known to have no more. The queue knows, the model
     ///   sends a release that finds nothing.
     /// - *What is being released already.* A section whose lease was lost is released as others are,
-    ///   and while there is no answer, with or without a connection, a place is *releasing*. The
+    ///   and while there is no answer, with or without a connection, a queue is *releasing*. The
     ///   model has then nobody waiting and nothing to wait for: it is *idle*.
     ///
-    /// Of the latter the place may release what the model has a release on its way for.
+    /// Of the latter the queue may release what the model has a release on its way for.
     fn check_sent(
         &mut self,
         id: usize,
@@ -196,94 +194,99 @@ impl Replay<'_> {
             Action::Reconnect(_) => then.unsent.len(),
             _ => 0,
         };
-        let places = &all[not_the_places..];
-        let over = places.iter().find_map(|request| request.takes_back());
+        let queues = &all[not_the_places..];
+        let over = queues.iter().find_map(|request| request.takes_back());
         match (over, &effects.release) {
             (Some(over), Some(ended)) if self.tokens.get(&over) == Some(&ended.token) => {}
             (over, ended) => {
                 let spared = over.iter().all(|&over| self.is_spared(id, then, over, step));
-                let is_again = |ended: &Ended| is_being_released(&self.tokens, then, &ended.token);
+                let is_again =
+                    |ended: &ReleaseRequest| is_being_released(&self.tokens, then, &ended.token);
                 if !spared || !ended.iter().all(is_again) {
                     return Err(format!("releases {ended:?} instead of {over:?}"));
                 }
             }
         }
-        let expected = places.iter().copied().find(asks);
-        match (expected, &effects.ask) {
+        let expected = queues.iter().copied().find(asks);
+        match (expected, &effects.acquire) {
             (None, None) => {}
-            (None, Some(_)) if !now.connected => self.managers[id].unsent = effects.ask.clone(),
-            (Some(expected), Some(question)) => self.check_question(now, expected, question)?,
-            (expected, question) => {
-                return Err(format!("asks {question:?} instead of {expected:?}"));
+            (None, Some(_)) if !now.connected => self.managers[id].unsent = effects.acquire.clone(),
+            (Some(expected), Some(request)) => self.check_acquire(now, expected, request)?,
+            (expected, request) => {
+                return Err(format!("asks {request:?} instead of {expected:?}"));
             }
         }
         self.send(id, &step.sent, effects)
     }
 
-    /// Whether a token need not be released by the place of a manager.
+    /// Whether a token need not be released by the queue of a manager.
     fn is_spared(&self, id: usize, then: &ManagerView, token: Token, step: &Step) -> bool {
         let Some(real) = self.tokens.get(&token) else { return true };
         let manager = &self.managers[id];
-        let is_passed_on = match manager.place.seen() {
+        let is_passed_on = match manager.queue.seen() {
             Seen::Releasing(token) => token == *real,
-            Seen::Asking { instead_of, .. } => instead_of.as_ref() == Some(real),
+            Seen::Asking { old, .. } => old.as_ref() == Some(real),
             _ => false,
         };
         if is_passed_on && manager.has_released(&self.tokens, then, real) {
             return true;
         }
-        let may_come = |flight: &Flight| {
+        let may_come = |flight: &OpenRequest| {
             flight.value.is_none()
-                && matches!(&flight.asked, Asked::Question { question, .. } if question.token == *real)
+                && matches!(&flight.asked, Asked::Acquire { request, .. } if request.token == *real)
         };
         !matches!(step.action, Action::Push(..))
             && !self.server.knows(real)
             && !manager.flights.iter().chain(&manager.late).any(may_come)
     }
 
-    fn check_question(
+    fn check_acquire(
         &mut self,
         now: &ManagerView,
         expected: Request,
-        question: &Question,
+        request: &AcquireRequest,
     ) -> Result<(), String> {
-        let Question { token, instead_of, .. } = question;
+        let (token, real_old) = (&request.token, request.kind.old());
         let same_tokens = match expected {
             Request::Acquire { token: expected, .. } => {
                 pair(&mut self.tokens, expected, token)
-                    && instead_of.iter().all(|old| is_being_released(&self.tokens, now, old))
+                    && real_old.iter().all(|old| is_being_released(&self.tokens, now, old))
             }
             Request::Pass { token: old, new, .. } => {
-                pair(&mut self.tokens, new, token) && instead_of.as_ref() == self.tokens.get(&old)
+                pair(&mut self.tokens, new, token) && real_old == self.tokens.get(&old)
             }
             _ => false,
         };
-        if same_tokens && is_like(question, expected) {
+        if same_tokens && is_like(request, expected) {
             Ok(())
         } else {
-            Err(format!("asks {question:?} instead of {expected:?}"))
+            Err(format!("asks {request:?} instead of {expected:?}"))
         }
     }
 
-    /// Puts requests on the connection: the place's own question and release, and those of the
+    /// Puts requests on the connection: the queue's own request and release, and those of the
     /// store and the renewer.
     fn send(&mut self, id: usize, sent: &[Request], effects: Effects) -> Result<(), String> {
-        let (mut question, ended) = (effects.ask, effects.release);
+        let (mut acquire, release) = (effects.acquire, effects.release);
         for &request in sent {
             let real = |token| self.tokens.get(&token).cloned().ok_or(format!("no {token:?} yet"));
             let asked = match request {
                 Request::Acquire { .. } | Request::Pass { .. } => {
-                    let question = question.take().ok_or("two questions")?;
-                    Asked::Question { question, heard: self.config.push }
+                    let request = acquire.take().ok_or("two requests")?;
+                    Asked::Acquire { request, heard: self.config.push }
                 }
                 Request::Release { token, .. } | Request::Forget { token } => {
                     let token = real(token)?;
-                    let ended = ended.as_ref().filter(|ended| ended.token == token).cloned();
-                    let aside = matches!(request, Request::Release { aside: true, .. });
+                    let own = release.as_ref().filter(|release| release.token == token).cloned();
+                    let yields = matches!(request, Request::Release { yields: true, .. });
                     // What is sent again, or by the store.
-                    let again =
-                        Ended { token, expire: TICK * 4, lasts: crate::clock::Moment::FAR, aside };
-                    Asked::Release(ended.unwrap_or(again))
+                    let again = ReleaseRequest {
+                        token,
+                        expire: TICK * 4,
+                        lasts: crate::clock::Instant::FAR,
+                        yields,
+                    };
+                    Asked::Release(own.unwrap_or(again))
                 }
                 Request::Extend { token, expire } => {
                     let (key, expire) = (self.server.key.clone(), TICK * u32::from(expire));
@@ -292,46 +295,50 @@ impl Replay<'_> {
             };
             let manager = &mut self.managers[id];
             let sent_at = manager.now;
-            manager.flights.push(Flight { request, asked, sent_at, value: None });
+            manager.flights.push(OpenRequest { request, asked, sent_at, value: None });
         }
         Ok(())
     }
 }
 
-/// Whether the place of a manager has come as far as the model's.
+/// Whether the queue of a manager has come as far as the model's.
 ///
-/// While there is no connection, *asking* in the model is either a question that waits for one, or
+/// While there is no connection, *asking* in the model is either a request that waits for one, or
 /// a pause after one could not be opened.
-fn check_phase(tokens: &mut Tokens, manager: &Manager, view: &ManagerView) -> Result<(), String> {
+fn check_phase(
+    tokens: &mut Tokens,
+    manager: &ReplayedManager,
+    view: &ManagerView,
+) -> Result<(), String> {
     let mut is = |expected, real: &OwnerToken| pair(tokens, expected, real);
-    let seen = manager.place.seen();
+    let seen = manager.queue.seen();
     let agrees = match (view.phase, &seen) {
         (PhaseView::Idle, Seen::Idle) => true,
         (PhaseView::Idle, Seen::Releasing(token)) => is_being_released(tokens, view, token),
         (PhaseView::Releasing { token, .. }, Seen::Releasing(real)) => is(token, real),
-        (PhaseView::Aside { .. }, Seen::Aside(_)) => true,
+        (PhaseView::Yielded { .. }, Seen::Yielded(_)) => true,
         (
             PhaseView::Asking { token, granted },
-            Seen::Asking { token: real, instead_of, granted: told },
+            Seen::Asking { token: real, old, granted: told },
         ) => {
             granted == *told
                 && is(token, real)
-                && instead_of.iter().all(|old| manager.has_released(tokens, view, old))
+                && old.iter().all(|old| manager.has_released(tokens, view, old))
         }
         (
             PhaseView::Passing { old, new, granted },
-            Seen::Asking { token, instead_of: Some(instead_of), granted: told },
-        ) => granted == *told && is(new, token) && is(old, instead_of),
-        (PhaseView::Asking { token, .. }, Seen::Registered { token: real, instead_of, .. }) => {
-            !view.connected && is(token, real) && instead_of.is_none()
+            Seen::Asking { token, old: Some(real_old), granted: told },
+        ) => granted == *told && is(new, token) && is(old, real_old),
+        (PhaseView::Asking { token, .. }, Seen::Registered { token: real, old, .. }) => {
+            !view.connected && is(token, real) && old.is_none()
         }
         (
             PhaseView::Registered { token, timer: Some(timer) },
-            Seen::Registered { token: real, instead_of, due },
+            Seen::Registered { token: real, old, due },
         ) => {
             // Who gets no push asks sooner: it is after other locks than the model's.
             let latest = TICK * u32::from(timer) + TICK / 8;
-            is(token, real) && instead_of.is_none() && manager.now.until(*due) <= latest
+            is(token, real) && old.is_none() && manager.now.until(*due) <= latest
         }
         (
             PhaseView::Holding { token, validity, left },
@@ -347,8 +354,8 @@ fn check_phase(tokens: &mut Tokens, manager: &Manager, view: &ManagerView) -> Re
     if !agrees {
         return Err(format!("{seen:?} instead of {:?}", view.phase));
     }
-    if manager.place.waiters() != usize::from(view.queue) {
-        return Err(format!("{} wait instead of {}", manager.place.waiters(), view.queue));
+    if manager.queue.waiters() != usize::from(view.queue) {
+        return Err(format!("{} wait instead of {}", manager.queue.waiters(), view.queue));
     }
     Ok(())
 }
@@ -371,16 +378,20 @@ fn is_being_released(tokens: &Tokens, view: &ManagerView, real: &OwnerToken) -> 
     view.unsent.iter().any(is_it) || view.flights.iter().any(|(request, _)| is_it(request))
 }
 
-fn is_like(question: &Question, request: Request) -> bool {
-    match request {
+fn is_like(request: &AcquireRequest, expected: Request) -> bool {
+    match expected {
         Request::Acquire { expire, block, .. } | Request::Pass { expire, block, .. } => {
-            question.wait
-                && question.aside == matches!(request, Request::Pass { aside: true, .. })
-                && question.expire == TICK * u32::from(expire)
-                && question.block == u32::from(block)
+            request.wait
+                && yields(request) == matches!(expected, Request::Pass { yields: true, .. })
+                && request.expire == TICK * u32::from(expire)
+                && request.block == u32::from(block)
         }
         _ => false,
     }
+}
+
+fn yields(request: &AcquireRequest) -> bool {
+    matches!(&request.kind, Kind::Pass(old) if old.yields)
 }
 
 fn asks(request: &Request) -> bool {
@@ -393,11 +404,12 @@ fn walk(name: &str, config: Config, walks: u64) -> BTreeSet<String> {
     // As many numbers as are asked for are there, since so much time goes by on a real server.
     let config = Config { times: TIMES, block: waiters, pace: waiters, ..config };
     let more = std::env::var("REPLAY").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let owners: Vec<_> = (0..config.managers).map(|_| Arc::new(Owners::new())).collect();
-    let mut server = Server::start(&owners, config.push);
+    let sources: Vec<_> = (0..config.managers).map(|_| Arc::new(TokenSource::new())).collect();
+    let mut server = ReplayServer::start(&sources, config.push);
     let (mut actions, mut steps, mut requests) = (BTreeSet::new(), 0_u64, 0_u64);
     for seed in 0..walks * more {
-        let managers = owners.iter().map(|owners| Manager::new(&server.key, owners)).collect();
+        let managers =
+            sources.iter().map(|sources| ReplayedManager::new(&server.key, sources)).collect();
         server.begin(&config);
         let (config, server, tokens) = (&config, &mut server, Tokens::new());
         let mut replay = Replay { config, server, managers, tokens, salt: 0 };
@@ -430,14 +442,14 @@ fn large() -> Config {
         faults: 12,
         cancels: 8,
         renewals: 8,
-        pauses: 4,
+        yields: 4,
         ..Config::default()
     }
 }
 
 #[test]
 fn two_managers_of_two_waiters() {
-    let config = Config { faults: 0, renewals: 2, pauses: 1, cancels: 1, ..Config::default() };
+    let config = Config { faults: 0, renewals: 2, yields: 1, cancels: 1, ..Config::default() };
     walk("2 x 2, no faults", config.clone(), 400);
     walk("2 x 2", Config { faults: 3, ..config }, 800);
 }
@@ -487,9 +499,9 @@ fn three_managers_of_twelve_waiters() {
         "ServeLate",
         "SlowTick",
         "Stall",
-        "StepAside",
         "Tick",
         "Timer",
+        "Yield",
     ];
     assert_eq!(actions, all.map(String::from).into());
 }
