@@ -7,7 +7,6 @@
 
 use std::{
     io, mem,
-    panic::{self, AssertUnwindSafe},
     pin::{Pin, pin},
     process,
     sync::{
@@ -237,14 +236,6 @@ impl DriverState {
     }
 }
 
-/// Runs code that may panic, and goes on all the same.
-pub(crate) fn unharmed(event: impl FnOnce()) {
-    if let Err(panicked) = panic::catch_unwind(AssertUnwindSafe(event)) {
-        // What it panicked with may panic once more when it is dropped.
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(panicked))).map_err(mem::forget);
-    }
-}
-
 /// Something that has to come to its end before the driver is idle.
 #[derive(Debug)]
 #[must_use]
@@ -322,7 +313,7 @@ mod tests {
         let wakers = [Waker::from(Arc::new(Panics)), Waker::from(Arc::new(Tells(sender)))];
         let mut due = Instant::now();
         let sleeps = wakers.map(|waker| {
-            due = due.after(Duration::from_millis(20));
+            due = due + Duration::from_millis(20);
             let mut sleep = driver.sleep_until(due);
             let polled = Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending());
@@ -347,7 +338,7 @@ mod tests {
             let poll = |sleep: &mut Sleep<'_>, waker: &Waker| {
                 assert!(Pin::new(sleep).poll(&mut Context::from_waker(waker)).is_pending());
             };
-            let due = Instant::now().after(Duration::from_secs(600));
+            let due = Instant::now() + Duration::from_secs(600);
             let (mut first, mut second) = (driver.sleep_until(due), driver.sleep_until(due));
             poll(&mut second, Waker::noop());
             let last = Waker::from(Arc::new(LastOfItsTask(second)));

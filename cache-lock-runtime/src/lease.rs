@@ -90,8 +90,8 @@ pub(crate) struct Grant {
 impl Lease {
     pub(crate) fn new(grant: Grant) -> Self {
         let Grant { key, owner, fence, settings, acquired, deadline, manager, enclosing } = grant;
-        let last_end = settings.max_hold.map_or(Instant::FAR, |max_hold| acquired.after(max_hold));
-        let lasts = deadline.after(drift(settings.expire));
+        let last_end = settings.max_hold.map_or(Instant::FAR, |max_hold| acquired + max_hold);
+        let lasts = deadline + drift(settings.expire);
         let deadline = deadline.min(last_end);
         Self {
             key,
@@ -124,12 +124,12 @@ impl Lease {
 
     /// Takes note that an extension is asked for, before it is sent.
     pub(crate) fn extends(&self, now: Instant, expire: Duration) {
-        self.lasts.fetch_max(now.after(expire).as_nanos(), Ordering::AcqRel);
+        self.lasts.fetch_max((now + expire).as_nanos(), Ordering::AcqRel);
     }
 
     /// The moment that renewal must not pass.
     pub(crate) fn last_end(&self) -> Option<Instant> {
-        self.settings.max_hold.map(|max_hold| self.acquired.after(max_hold))
+        self.settings.max_hold.map(|max_hold| self.acquired + max_hold)
     }
 
     /// Whether a section may run under it. Changes nothing, unlike [`lost_reason`](Self::lost_reason).
@@ -160,7 +160,7 @@ impl Lease {
     fn reason_at_deadline(&self) -> LostReason {
         let allowance = drift(self.settings.expire);
         match self.last_end() {
-            Some(end) if self.deadline().after(allowance) >= end => LostReason::MaxHold,
+            Some(end) if self.deadline() + allowance >= end => LostReason::MaxHold,
             _ => LostReason::Expired,
         }
     }
@@ -173,7 +173,7 @@ impl Lease {
     pub(crate) fn lose(&self, reason: LostReason) {
         if self.lose_quietly(reason) {
             log::warn!(
-                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Instant::now()),
+                key = %self.key, fence = %self.fence, held = ?self.acquired.elapsed(),
                 "lock lost: {reason}"
             );
         }
@@ -184,7 +184,7 @@ impl Lease {
         let ended = self.lose_quietly(LostReason::ShutDown);
         if ended {
             log::debug!(
-                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Instant::now()),
+                key = %self.key, fence = %self.fence, held = ?self.acquired.elapsed(),
                 "lock lost: {}", LostReason::ShutDown
             );
         }
@@ -269,5 +269,5 @@ pub(crate) fn attempt(longest: Duration, expire: Duration) -> Duration {
 
 /// Until when a request that was sent at `sent_at` makes a lease ours.
 pub(crate) fn valid_until(sent_at: Instant, expire: Duration) -> Instant {
-    sent_at.after(expire.saturating_sub(drift(expire)))
+    sent_at + expire.saturating_sub(drift(expire))
 }

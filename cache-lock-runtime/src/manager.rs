@@ -218,7 +218,7 @@ impl LockManager {
         }
         let error = |source| LockError::ping(store.server(), source);
         self.core.start().map_err(error)?;
-        let give_up = Instant::now().after(*attempt_timeout);
+        let give_up = Instant::now() + *attempt_timeout;
         // The extension of no lease at all: a script that every user of locks may run.
         store.extend(&[], give_up, |_| (), give_up).await.map(drop).map_err(error)
     }
@@ -233,19 +233,20 @@ impl LockManager {
     /// # Cancel safety
     /// It goes on in the background as far as it has come, and can be called again.
     pub async fn shutdown(&self) {
-        let Core { renewer, queues, flights, driver, attempt_timeout, .. } = &*self.core;
+        let Core { renewer, queues, driver, attempt_timeout, .. } = &*self.core;
         self.core.close();
         if driver.is_another_process() {
             return; // What is held is the parent's.
         }
         queues.close();
         renewer.close();
-        flights.close();
-        driver.within(Instant::now().after(*attempt_timeout), renewer.all_left()).await;
+        #[cfg(feature = "single-flight")]
+        self.core.flights.close();
+        driver.within(Instant::now() + *attempt_timeout, renewer.all_left()).await;
         for lease in renewer.take_ended() {
             self.core.take_away(&lease);
         }
-        driver.within(Instant::now().after(*attempt_timeout * 2), driver.idle()).await;
+        driver.within(Instant::now() + *attempt_timeout * 2, driver.idle()).await;
     }
 
     /// What the manager has done since it was made, for a program's metrics.
@@ -276,11 +277,12 @@ impl LockManager {
     #[doc(hidden)]
     #[must_use]
     pub fn in_hand(&self) -> InHand {
-        let Core { queues, renewer, flights, driver, .. } = &*self.core;
+        let Core { queues, renewer, driver, .. } = &*self.core;
         InHand {
             keys: queues.len(),
             leases: renewer.len(),
-            flights: flights.len(),
+            #[cfg(feature = "single-flight")]
+            flights: self.core.flights.len(),
             tasks: driver.tasks(),
             timers: driver.timers(),
             connections: self.core.store.connections(),

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "single-flight")]
+use crate::flights::Flights;
 use crate::{
     clock::Instant,
     driver::Driver,
@@ -17,7 +19,6 @@ use crate::{
     options::Defaults,
     protocol::messages::Inbox,
     renew::Renewer,
-    single_flight::flights::Flights,
     store::Store,
 };
 
@@ -28,6 +29,7 @@ pub(crate) struct Core {
     pub(crate) driver: Arc<Driver>,
     pub(crate) queues: Arc<KeyQueues>,
     pub(crate) renewer: Arc<Renewer>,
+    #[cfg(feature = "single-flight")]
     pub(crate) flights: Arc<Flights>,
     pub(crate) defaults: Defaults,
     pub(crate) attempt_timeout: Duration,
@@ -88,7 +90,7 @@ impl Core {
     }
 
     pub(crate) fn attempt_end(&self, start: Instant, expire: Duration) -> Instant {
-        start.after(self.attempt(expire))
+        start + self.attempt(expire)
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -100,13 +100,13 @@ impl Drawn {
 }
 
 impl TokenSource {
-    /// The owners of a store that other managers use.
+    /// The tokens of a store that other managers use.
     #[cfg(any(test, feature = "redis"))]
     pub(crate) fn new() -> Self {
         Self { shared: true, ..Self::local() }
     }
 
-    /// The owners of a store in this process's memory.
+    /// The tokens of a store in this process's memory.
     pub(crate) fn local() -> Self {
         let (serial, mute) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { serial, mute, shared: false, issued: Mutex::default() }
@@ -122,7 +122,7 @@ impl TokenSource {
     pub(crate) fn next(self: &Arc<Self>) -> OwnerToken {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let written = self.shared.then(|| self.write(serial));
-        OwnerToken { owners: Arc::clone(self), serial, written }
+        OwnerToken { source: Arc::clone(self), serial, written }
     }
 
     fn write(self: &Arc<Self>, serial: u64) -> Arc<Written> {
@@ -139,7 +139,7 @@ impl TokenSource {
         let mut text = String::with_capacity(form.len() + identity.manager.len() + 34);
         // A string takes all that is written to it.
         let _ = write!(text, "{form}:{}:{random:016x}{serial:x}", identity.manager);
-        let written = Arc::new(Written { owners: Arc::clone(self), serial, random, text });
+        let written = Arc::new(Written { source: Arc::clone(self), serial, random, text });
         issued.alive.insert(serial, Arc::downgrade(&written));
         written
     }
@@ -197,8 +197,8 @@ impl TokenSource {
                 if !is_ours || !issued.over.contains(&(serial, random)) {
                     return None;
                 }
-                let (owners, text) = (Arc::clone(self), token.to_owned());
-                let written = Arc::new(Written { owners, serial, random, text });
+                let (source, text) = (Arc::clone(self), token.to_owned());
+                let written = Arc::new(Written { source, serial, random, text });
                 issued.alive.insert(serial, Arc::downgrade(&written));
                 written
             }
@@ -206,7 +206,7 @@ impl TokenSource {
         // A token that ends takes the lock.
         drop(issued);
         let same = written.text == token;
-        same.then(|| OwnerToken { owners: Arc::clone(self), serial, written: Some(written) })
+        same.then(|| OwnerToken { source: Arc::clone(self), serial, written: Some(written) })
     }
 
     fn issued(&self) -> MutexGuard<'_, Issued> {
@@ -218,14 +218,14 @@ impl TokenSource {
 /// release must show.
 #[derive(Clone)]
 pub(crate) struct OwnerToken {
-    owners: Arc<TokenSource>,
+    source: Arc<TokenSource>,
     serial: u64,
     /// Not in a store of this process: there the number suffices.
     written: Option<Arc<Written>>,
 }
 
 struct Written {
-    owners: Arc<TokenSource>,
+    source: Arc<TokenSource>,
     serial: u64,
     random: u64,
     text: String,
@@ -233,7 +233,7 @@ struct Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        let mut issued = self.owners.issued();
+        let mut issued = self.source.issued();
         // It may have been read again meanwhile.
         if issued.alive.get(&self.serial).is_some_and(|known| known.strong_count() == 0) {
             issued.alive.remove(&self.serial);
@@ -251,7 +251,7 @@ impl Drop for Written {
 
 impl PartialEq for OwnerToken {
     fn eq(&self, other: &Self) -> bool {
-        self.serial == other.serial && Arc::ptr_eq(&self.owners, &other.owners)
+        self.serial == other.serial && Arc::ptr_eq(&self.source, &other.source)
     }
 }
 
@@ -368,12 +368,12 @@ mod tests {
 
     #[test]
     fn copies_of_an_idle_manager_make_different_tokens() {
-        let owners = Arc::new(TokenSource::new());
-        drop(owners.next());
+        let tokens = Arc::new(TokenSource::new());
+        drop(tokens.next());
         let copy = || {
             let copy = TokenSource::new();
-            copy.serial.store(owners.serial.load(Ordering::Relaxed), Ordering::Relaxed);
-            copy.issued().identity.clone_from(&owners.issued().identity);
+            copy.serial.store(tokens.serial.load(Ordering::Relaxed), Ordering::Relaxed);
+            copy.issued().identity.clone_from(&tokens.issued().identity);
             Arc::new(copy)
         };
         let (first, second) = (copy(), copy());
@@ -389,37 +389,37 @@ mod tests {
 
     #[test]
     fn a_token_that_is_over_is_read() {
-        let owners = Arc::new(TokenSource::new());
-        let (token, copy) = (owners.next(), owners.next());
+        let tokens = Arc::new(TokenSource::new());
+        let (token, copy) = (tokens.next(), tokens.next());
         let text = token.to_string();
         drop(copy.clone());
-        assert_eq!(owners.read(&copy.to_string()), Some(copy));
+        assert_eq!(tokens.read(&copy.to_string()), Some(copy));
         drop(token);
-        assert_eq!(owners.read(&text).map(|token| token.to_string()), Some(text));
-        assert!(owners.issued().alive.is_empty());
+        assert_eq!(tokens.read(&text).map(|token| token.to_string()), Some(text));
+        assert!(tokens.issued().alive.is_empty());
     }
 
     #[cfg(feature = "redis")]
     #[test]
     fn the_name_is_drawn_anew_while_no_token_is_in_use() {
-        let owners = Arc::new(TokenSource::new());
-        let name = owners.channel();
-        let token = owners.next();
-        owners.begin_to_listen();
-        assert_eq!(owners.channel(), name, "its holder is told by that name");
-        assert!(owners.end_listening(|| true));
-        drop(owners.next());
-        assert_eq!(owners.channel(), name, "another token is in use");
+        let tokens = Arc::new(TokenSource::new());
+        let name = tokens.channel();
+        let token = tokens.next();
+        tokens.begin_to_listen();
+        assert_eq!(tokens.channel(), name, "its holder is told by that name");
+        assert!(tokens.end_listening(|| true));
+        drop(tokens.next());
+        assert_eq!(tokens.channel(), name, "another token is in use");
         drop(token);
-        let token = owners.next();
-        assert_ne!(owners.channel(), name);
-        let name = owners.channel();
+        let token = tokens.next();
+        assert_ne!(tokens.channel(), name);
+        let name = tokens.channel();
         assert!(token.to_string().starts_with(&name));
-        drop(owners.next());
-        owners.begin_to_listen();
+        drop(tokens.next());
+        tokens.begin_to_listen();
         drop(token);
-        assert_eq!(owners.channel(), name, "it is listened to");
-        owners.begin_to_listen();
-        assert_ne!(owners.channel(), name);
+        assert_eq!(tokens.channel(), name, "it is listened to");
+        tokens.begin_to_listen();
+        assert_ne!(tokens.channel(), name);
     }
 }

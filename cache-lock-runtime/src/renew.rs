@@ -183,10 +183,10 @@ impl Renewer {
             soonest = attempt(soonest, lease.settings.expire);
             latest = latest.max(lease.deadline());
             // It may be sent as late as that.
-            lease.extends(now.after(soonest), extension.expire);
+            lease.extends(now + soonest, extension.expire);
         }
         let on_overdue = |error: &BackendError| self.try_again(leases, error);
-        let overdue = now.after(soonest);
+        let overdue = now + soonest;
         match self.store.extend(&extensions, overdue, on_overdue, latest).await {
             Ok((sent_at, kept)) => {
                 for ((lease, extension), kept) in leases.iter().zip(&extensions).zip(kept) {
@@ -233,9 +233,9 @@ impl Renewer {
             }
             let expire = lease.settings.expire;
             let pause = (expire / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
-            self.enter_for(lease, now.after(pause).min(lease.deadline()));
+            self.enter_for(lease, (now + pause).min(lease.deadline()));
             if lease.settings.renew && lease.renewal_failed(true) {
-                let left = now.until(lease.deadline());
+                let left = lease.deadline() - now;
                 log::warn!(
                     key = %lease.key, %error, ?left, "lock not renewed yet; trying again"
                 );
@@ -284,24 +284,23 @@ impl Renewer {
 /// that there is time for several more tries; else its end.
 fn next_look(lease: &Lease) -> Instant {
     let (deadline, expire) = (lease.deadline(), lease.settings.expire);
-    let at_most = lease.last_end().is_some_and(|end| deadline.after(drift(expire)) >= end);
+    let at_most = lease.last_end().is_some_and(|end| deadline + drift(expire) >= end);
     if !lease.settings.renew || at_most {
         return deadline;
     }
-    deadline.before((expire / 3 * 2).saturating_sub(drift(expire)))
+    deadline - (expire / 3 * 2).saturating_sub(drift(expire))
 }
 
 fn extension(lease: &Lease, now: Instant) -> Extension {
     let expire = lease.settings.expire;
-    let expire = lease.last_end().map_or(expire, |end| expire.min(now.until(end)));
+    let expire = lease.last_end().map_or(expire, |end| expire.min(end - now));
     // After a reconnect a lease without renewal is looked at, too. It lasts no longer for that.
-    let expire =
-        if lease.settings.renew { expire } else { expire.min(now.until(lease.deadline())) };
+    let expire = if lease.settings.renew { expire } else { expire.min(lease.deadline() - now) };
     Extension { key: lease.key.clone(), token: lease.owner.clone(), expire }
 }
 
 fn warn_of_long_hold(lease: &Lease, now: Instant) {
-    let (held, span) = (lease.acquired.until(now), lease.settings.expire.saturating_mul(LONG_HOLD));
+    let (held, span) = (now - lease.acquired, lease.settings.expire.saturating_mul(LONG_HOLD));
     let spans = u32::try_from(held.as_nanos() / span.as_nanos().max(1)).unwrap_or(u32::MAX);
     if lease.settings.max_hold.is_none() && lease.is_news(spans) {
         log::warn!(

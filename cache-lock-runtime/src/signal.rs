@@ -13,7 +13,7 @@ use std::{
 #[cfg(feature = "redis")]
 use std::sync::Arc;
 
-use crate::driver::unharmed;
+use crate::unharmed::unharmed;
 
 #[derive(Default)]
 pub(crate) struct Signal {

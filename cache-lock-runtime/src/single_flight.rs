@@ -14,19 +14,22 @@
 
 use std::{any::TypeId, sync::Arc, time::Duration};
 
-use self::{
-    flights::{FlightId, Position},
-    lead::FlightCall,
-};
+use self::lead::FlightCall;
 use crate::{
-    clock::Instant, error::LockError, fence::FencingToken, key::LockKey, log, manager::LockManager,
-    manager_core::Core, scope,
+    clock::Instant,
+    error::LockError,
+    fence::FencingToken,
+    flights::{FlightId, Position},
+    key::LockKey,
+    log,
+    manager::LockManager,
+    manager_core::Core,
+    scope,
 };
 
 mod error;
 #[cfg(feature = "serde")]
 mod fingerprint;
-pub(crate) mod flights;
 mod lead;
 mod options;
 #[cfg(feature = "serde")]
@@ -63,7 +66,7 @@ impl LockManager {
     /// ```
     ///
     /// The computation runs in the future of the caller, and no task is spawned: dropped, it stops
-    /// where it stands, and kept aside without being polled, it keeps others waiting until their
+    /// where it stands, and left unpolled, it keeps others waiting until their
     /// timeouts. If it fails, panics, is dropped, or dies with its process, the next who waits runs
     /// its own (after a crash, when the lease ends). An error is its caller's alone, unless
     /// [`share_errors`](SingleFlight::share_errors) is said.
@@ -174,7 +177,7 @@ where
     }
     // It times the waiting.
     manager.start().map_err(|error| LockError::backend(&id.key, Duration::ZERO, error))?;
-    let deadline = started.after(settings.timeout);
+    let deadline = started + settings.timeout;
     let call = FlightCall {
         manager,
         id: &id,
@@ -191,8 +194,8 @@ where
             return Err(LockError::ShutDown.into());
         }
         let caller = manager.flights.join(id.clone());
-        let seat = match caller.turn(&manager.driver, deadline).await {
-            Position::Lead(seat) => seat,
+        let leader = match caller.turn(&manager.driver, deadline).await {
+            Position::Lead(leader) => leader,
             Position::Landed(outcome) => match call.accept(&outcome) {
                 Some(outcome) => return outcome,
                 // An error that is not for us.
@@ -201,12 +204,12 @@ where
             Position::ShutDown => return Err(LockError::ShutDown.into()),
             Position::Late(Some(error)) => return Err(error.into()),
             Position::Late(None) => {
-                let waited = started.until(Instant::now());
+                let waited = started.elapsed();
                 log::debug!(key = %id.key, ?waited, "single flight contended");
                 let key = id.key.clone();
                 return Err(LockError::Contended { key, waited, no_expiry: false }.into());
             }
         };
-        return call.lead(seat, compute).await;
+        return call.lead(leader, compute).await;
     }
 }

@@ -117,7 +117,7 @@ impl<T> TimerQueue<T> {
                     return due;
                 }
                 entries.asleep_until = Some(next);
-                (next != Instant::FAR).then(|| now.until(next).min(LOOK))
+                (next != Instant::FAR).then(|| (next - now).min(LOOK))
             };
             let earlier = self.earlier.notified();
             match wait {

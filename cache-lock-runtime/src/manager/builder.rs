@@ -119,7 +119,7 @@ impl LockManagerBuilder {
         let (core, store) = self.redis(url)?;
         let error = |error| LockError::connect(store.server(), error);
         core.start().map_err(error)?;
-        store.check(Instant::now().after(CONNECT_TIMEOUT)).await.map_err(error)?;
+        store.check(Instant::now() + CONNECT_TIMEOUT).await.map_err(error)?;
         Ok(core.into())
     }
 
@@ -185,6 +185,7 @@ impl LockManagerBuilder {
             driver,
             queues,
             renewer: Arc::new(renewer),
+            #[cfg(feature = "single-flight")]
             flights: Arc::default(),
             inbox: Mutex::new(inbox),
             defaults: Defaults {

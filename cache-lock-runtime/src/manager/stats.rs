@@ -25,7 +25,8 @@ pub struct InHand {
     pub keys: usize,
     /// Leases that are held.
     pub leases: usize,
-    /// Single flights, those included whose values are kept.
+    /// Single flights, with those whose values are kept.
+    #[cfg(feature = "single-flight")]
     pub flights: usize,
     /// Tasks of the manager's thread, and acquisitions and releases that are under way.
     pub tasks: usize,

@@ -46,33 +46,33 @@ impl Backoff {
         let pause = (self.waited(now) / PART).clamp(SHORTEST, LONGEST);
         // The millisecond that the server's count may lag behind.
         let end = remaining.map_or(pause, |left| left + Duration::from_millis(1));
-        now.after(self.upper_half(pause).min(end))
+        now + self.upper_half(pause).min(end)
     }
 
     pub(crate) fn after_failure(&mut self, now: Instant) -> Instant {
         let pause = (self.waited(now) / PART_AFTER_FAILURE).clamp(SHORTEST_AFTER_FAILURE, LONGEST);
-        now.after(self.upper_half(pause))
+        now + self.upper_half(pause)
     }
 
     /// When to ask again if no push has come.
     pub(crate) fn listed(&mut self, now: Instant, remaining: Option<Duration>) -> Instant {
         let pause = remaining.unwrap_or(LISTED.1).clamp(LISTED.0, LISTED.1);
-        now.after(pause + pause / 8 - self.upper_half(pause / 8))
+        now + (pause + pause / 8 - self.upper_half(pause / 8))
     }
 
     /// When the first of the waiting list asks after a yield. Until then callers on no list may find the lock
     /// free.
     pub(crate) fn in_yield(&mut self, now: Instant) -> Instant {
-        now.after(self.upper_half(IN_YIELD))
+        now + self.upper_half(IN_YIELD)
     }
 
     /// When the manager that yielded may ask.
     pub(crate) fn after_yield(&mut self, now: Instant) -> Instant {
-        now.after(IN_YIELD + self.upper_half(AFTER_YIELD))
+        now + (IN_YIELD + self.upper_half(AFTER_YIELD))
     }
 
     fn waited(&mut self, now: Instant) -> Duration {
-        self.since.get_or_insert(now).until(now)
+        now - *self.since.get_or_insert(now)
     }
 
     pub(crate) fn random(&mut self) -> u64 {
@@ -92,7 +92,7 @@ mod tests {
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
     fn after(start: Instant, due: Instant) -> Duration {
-        start.until(due)
+        due - start
     }
 
     #[test]
@@ -100,10 +100,10 @@ mod tests {
         let mut backoff = Backoff::new(0);
         let first = after(START, backoff.polling(START, None));
         assert!(first >= SHORTEST / 2 && first < SHORTEST, "{first:?}");
-        let later = START.after(Duration::from_secs(8));
+        let later = START + Duration::from_secs(8);
         let pause = after(later, backoff.polling(later, None));
         assert!(pause >= Duration::from_micros(15_625) && pause < Duration::from_micros(31_250));
-        let far = START.after(Duration::from_secs(3600));
+        let far = START + Duration::from_secs(3600);
         assert!(after(far, backoff.polling(far, None)) < LONGEST);
         let left = Some(Duration::from_millis(3));
         assert!(after(far, backoff.polling(far, left)) <= Duration::from_millis(4));

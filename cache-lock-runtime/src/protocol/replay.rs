@@ -26,7 +26,7 @@ use self::manager::{OpenRequest, ReplayedManager};
 use super::{
     cohort::Succession,
     effects::Effects,
-    messages::{AcquireRequest, Extension, Kind, ReleaseRequest},
+    messages::{AcquireRequest, Extension, ReleaseRequest, RequestKind},
     view::Seen,
 };
 use crate::{
@@ -82,7 +82,7 @@ impl Replay<'_> {
         self.server.tick();
         for (id, manager) in self.managers.iter_mut().enumerate() {
             if lagging != Some(id) {
-                manager.now = manager.now.after(TICK);
+                manager.now = manager.now + TICK;
             }
         }
     }
@@ -168,7 +168,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether the queue wants the questions and releases sent that the model sends, and sends what
+    /// Whether the machine wants the requests sent that the model sends, and sends what
     /// the model sends.
     ///
     /// What the model forgets and the queue does not:
@@ -338,7 +338,7 @@ fn check_phase(
         ) => {
             // Who gets no push asks sooner: it is after other locks than the model's.
             let latest = TICK * u32::from(timer) + TICK / 8;
-            is(token, real) && old.is_none() && manager.now.until(*due) <= latest
+            is(token, real) && old.is_none() && *due - manager.now <= latest
         }
         (
             PhaseView::Holding { token, validity, left },
@@ -346,7 +346,7 @@ fn check_phase(
         ) => {
             is(token, real)
                 && manager.section.as_ref().is_some_and(|section| Arc::ptr_eq(section, lease))
-                && manager.now.until(lease.deadline()) == TICK * u32::from(validity)
+                && lease.deadline() - manager.now == TICK * u32::from(validity)
                 && usize::from(left) == *numbers
         }
         _ => false,
@@ -391,7 +391,7 @@ fn is_like(request: &AcquireRequest, expected: Request) -> bool {
 }
 
 fn yields(request: &AcquireRequest) -> bool {
-    matches!(&request.kind, Kind::Pass(old) if old.yields)
+    matches!(&request.kind, RequestKind::Pass(old) if old.yields)
 }
 
 fn asks(request: &Request) -> bool {

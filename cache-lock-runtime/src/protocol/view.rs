@@ -69,13 +69,11 @@ impl KeyQueue {
         let others = grant.cohort.others;
         grant.cohort = match succession {
             Succession::HandOver => Cohort::new(now, others, Instant::FAR),
-            Succession::Pass => {
-                Cohort::new(now.before(Duration::from_millis(100)), others, Instant::FAR)
-            }
+            Succession::Pass => Cohort::new(now - Duration::from_millis(100), others, Instant::FAR),
             Succession::Yield => Cohort::new(now, others, now),
         };
         let front = self.waiters.front().filter(|_| succession == Succession::HandOver)?;
-        let left = now.until(lease.deadline().max(grant.valid_until));
+        let left = lease.deadline().max(grant.valid_until) - now;
         let settings = Settings { expire: left, ..front.settings };
         let suited = Arc::new(Waiter::new(settings, None, front.patience, front.end));
         self.waiters.replace_front(&suited);

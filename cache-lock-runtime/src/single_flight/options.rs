@@ -2,9 +2,9 @@
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
-use super::flights::SharedValue;
 #[cfg(feature = "serde")]
 use super::record::ValueRecord;
+use crate::flights::SharedValue;
 use crate::{error::LockError, options::LockOptions};
 
 /// The longest time for which a value is recorded: nobody computes a year ahead.

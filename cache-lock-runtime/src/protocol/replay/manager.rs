@@ -109,7 +109,7 @@ impl ReplayedManager {
         };
         let waiter = Arc::new(Waiter::new(settings, None, Instant::FAR, Instant::FAR));
         let end = self.section.as_ref().map_or(Instant::FAR, |lease| lease.deadline());
-        let now = self.now.min(end.before(Duration::from_nanos(1)));
+        let now = self.now.min(end - Duration::from_nanos(1));
         self.waiters.push_back(Arc::clone(&waiter));
         self.at(now, |machine| machine.join(&waiter));
     }
@@ -206,9 +206,9 @@ impl ReplayedManager {
         // The model takes a whole tick off a lease. It is as if it had been sent so much earlier.
         let sent_at = match asked {
             Asked::Acquire { request: AcquireRequest { expire, .. }, .. } => {
-                flight.sent_at.before(TICK - drift(*expire))
+                flight.sent_at - (TICK - drift(*expire))
             }
-            Asked::Extension(extension) => flight.sent_at.before(TICK - drift(extension.expire)),
+            Asked::Extension(extension) => flight.sent_at - (TICK - drift(extension.expire)),
             Asked::Release(_) => flight.sent_at,
         };
         match (asked, asked.read(value, sent_at).ok_or("not an answer")?) {
@@ -243,7 +243,7 @@ impl ReplayedManager {
         // Who is listed asks again when the lease is over, but not much sooner or later.
         if let (Some(remaining), Seen::Registered { due, .. }) = (told, self.queue.seen()) {
             let pause = remaining.min(TICK * 2);
-            let wait = self.now.until(due);
+            let wait = due - self.now;
             if wait < pause || wait > pause + TICK / 8 {
                 return Err(format!("a pause of {wait:?} for a lease of {remaining:?}"));
             }

@@ -75,7 +75,7 @@ impl ReconnectBackoff {
             return Err(state.not_before);
         }
         // The next task may ask before the outcome of this opening is known.
-        state.not_before = now.after(state.pause());
+        state.not_before = now + state.pause();
         Ok(())
     }
 
@@ -93,12 +93,12 @@ impl ReconnectBackoff {
     fn failed_at(&self, now: Instant, error: &BackendError, in_vain: bool) {
         let mut state = self.state();
         state.in_vain = in_vain;
-        if state.failed_at.after(MEMORY) <= now {
+        if state.failed_at + MEMORY <= now {
             state.failures = 0;
         }
         state.failing = Some(error.clone());
         state.failed_at = now;
-        state.not_before = now.after(state.pause());
+        state.not_before = now + state.pause();
         state.failures = state.failures.saturating_add(1);
     }
 
@@ -138,7 +138,7 @@ mod tests {
         let (start, mut passed, mut openings) =
             (Instant::from_nanos(u64::MAX / 4), Duration::ZERO, 0);
         while passed < span {
-            let now = start.after(passed);
+            let now = start + passed;
             for _ in 0..callers {
                 if backoff.take_turn(now).is_ok() {
                     openings += 1;
@@ -173,13 +173,13 @@ mod tests {
             let in_vain = failure % 2 == 0;
             backoff.failed_at(now, &error, in_vain);
             if let Err(due) = backoff.take_turn(now) {
-                assert!(due < now.after(if in_vain { LONGEST_IN_VAIN } else { LONGEST }));
+                assert!(due < now + (if in_vain { LONGEST_IN_VAIN } else { LONGEST }));
             }
         }
         assert!(backoff.reason().is_some());
-        now = now.after(MEMORY);
+        now = now + MEMORY;
         backoff.failed_at(now, &error, false);
-        assert!(backoff.take_turn(now.after(SHORTEST)).is_ok());
+        assert!(backoff.take_turn(now + SHORTEST).is_ok());
         backoff.opened();
         assert!(backoff.take_turn(now).is_ok() && backoff.reason().is_none());
     }

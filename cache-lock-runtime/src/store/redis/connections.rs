@@ -9,7 +9,7 @@ use std::{
     convert::Infallible,
     ops::ControlFlow,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
@@ -25,6 +25,7 @@ use tokio::{
 };
 
 pub(super) use self::connection::{Connection, settle};
+use self::slot::{OpeningSlot, RuntimeEntry};
 use self::unless::{unless_ended, unless_it_panics};
 use super::{
     backoff::ReconnectBackoff,
@@ -38,10 +39,10 @@ use crate::{
     driver::Driver,
     error::{BackendError, BackendErrorKind},
     owner::TokenSource,
-    signal::Signal,
 };
 
 mod connection;
+mod slot;
 mod unless;
 
 /// The longest time that opening a connection may take.
@@ -54,35 +55,6 @@ const CLOSED_TO_HELLO: u32 = 2;
 
 /// After so many tries in vain it is said that there are no pushes yet.
 const LISTENING_TRIES: u32 = 5;
-
-/// One opening of a connection, and the connection that came of it.
-#[derive(Default)]
-struct OpeningSlot {
-    opened: OnceLock<Result<Arc<Connection>, BackendError>>,
-    /// The runtime cannot have a connection: it was built without I/O.
-    without_io: AtomicBool,
-    ready: Signal,
-    /// Ends the task that opens it and waits for the end of the runtime.
-    end: Arc<Notify>,
-}
-
-impl OpeningSlot {
-    fn set(&self, opened: Result<Arc<Connection>, BackendError>) {
-        // The first result is the one that counts.
-        let _ = self.opened.set(opened);
-        self.ready.give();
-    }
-
-    async fn connection(&self) -> Result<Arc<Connection>, BackendError> {
-        loop {
-            let ready = self.ready.given();
-            if let Some(opened) = self.opened.get() {
-                return opened.clone();
-            }
-            ready.await;
-        }
-    }
-}
 
 /// All connections to one server.
 pub(super) struct Connections {
@@ -189,7 +161,7 @@ impl Connections {
     }
 
     /// The connection of a runtime. Whoever asks first has it opened, by a task of that runtime: a
-    /// caller whose future is kept aside keeps nobody else from it.
+    /// caller whose future stays unpolled keeps no other from it.
     ///
     /// # Cancel safety
     /// The connection is opened all the same, for the next caller.
@@ -305,7 +277,7 @@ impl Connections {
     /// Opens a connection. If that takes longer than a request may, another attempt begins beside it:
     /// one connection that hangs says nothing about the next. The first result counts.
     async fn open_in_time(self: &Arc<Self>, runtime: Id) -> Result<Arc<Connection>, BackendError> {
-        let end = Instant::now().after(OPENING);
+        let end = Instant::now() + OPENING;
         let mut attempts = Vec::new();
         let mut patience = self.attempt;
         loop {
@@ -318,7 +290,7 @@ impl Connections {
                 }
                 Poll::Pending
             });
-            let next = Instant::now().after(patience).min(end);
+            let next = (Instant::now() + patience).min(end);
             match self.driver.within(next, first).await {
                 Some(opened) => return opened,
                 None if end <= Instant::now() => return Err(not_accepted()),
@@ -553,7 +525,7 @@ async fn listen_later(
             return ControlFlow::Continue(());
         }
         drop(connections);
-        let due = Instant::now().after(pause);
+        let due = Instant::now() + pause;
         if driver.within(due, entry.slot.end.notified()).await.is_some() {
             return ControlFlow::Break(());
         }
@@ -564,7 +536,7 @@ async fn listen_later(
             (connection.multiplexed.clone(), connection.apart.clone());
         let Connections { mailbox, server, .. } = &*connections;
         let opening = mailbox.open(connection.number, &mut multiplexed, apart.as_mut(), server);
-        let opened = driver.within(Instant::now().after(OPENING), opening).await;
+        let opened = driver.within(Instant::now() + OPENING, opening).await;
         if let Some(Err(error)) = opened
             && is_over(&error)
         {
@@ -585,27 +557,4 @@ pub(super) fn not_accepted() -> BackendError {
 fn without_io() -> BackendError {
     let message = "the connection could not be opened on this runtime, which has no I/O";
     BackendError::new(BackendErrorKind::Unreachable, message)
-}
-
-/// A runtime's entry among the connections, which goes when this does.
-struct RuntimeEntry {
-    connections: Weak<Connections>,
-    slot: Arc<OpeningSlot>,
-    id: Id,
-}
-
-impl Drop for RuntimeEntry {
-    fn drop(&mut self) {
-        let ended = "the runtime that the connection was opened on has ended";
-        self.slot.set(Err(BackendError::new(BackendErrorKind::Unreachable, ended)));
-        if let Some(connections) = self.connections.upgrade() {
-            let mut slots = connections.slots();
-            if slots.get(&self.id).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
-                slots.remove(&self.id);
-            }
-        }
-        if let Some(Ok(connection)) = self.slot.opened.get() {
-            connection.window.close();
-        }
-    }
 }

@@ -121,12 +121,12 @@ impl ReplayServer {
             client.get_connection().expect("the server is there")
         };
         let mut inboxes = Vec::new();
-        for owners in managers {
+        for tokens in managers {
             let mut connection = connect(&format!("{}?protocol=resp3", redis.url()));
             let (sender, received) = channel();
             connection.set_push_sender(sender);
-            let channel = owners.channel();
-            let (mailbox, pushes) = Mailbox::new(Arc::clone(owners));
+            let channel = tokens.channel();
+            let (mailbox, pushes) = Mailbox::new(Arc::clone(tokens));
             let is_open = false;
             inboxes.push(Subscriber { connection, received, channel, mailbox, pushes, is_open });
         }

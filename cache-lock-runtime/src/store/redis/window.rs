@@ -3,7 +3,7 @@
 //! A server carries requests out one after the other, so beyond a small number in flight each further
 //! one only waits, and an attempt that counts from its sending runs out in that wait. The window keeps
 //! the number near the least that keeps the server busy. Requests without room stand in a backlog, first
-//! come, first served, releases before questions. Renewals are few, and pass the window by.
+//! come, first served, releases before acquisitions. Renewals are few, and pass the window by.
 
 use std::{
     collections::BTreeMap,
@@ -14,21 +14,17 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    clock::Instant,
-    driver::{Driver, unharmed},
-    signal::wake_all,
-};
+use crate::{clock::Instant, driver::Driver, signal::wake_all, unharmed::unharmed};
 
 /// The purpose of a request. Releases are sent first: the waiters of a lock wait for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     Releases,
-    Questions,
+    Acquires,
 }
 
 /// A caller whose turn has come and that is not polled has its room taken back, and stands in the backlog
-/// again when it is polled: its future may be kept aside for as long as it likes. Its time is over when a
+/// again when it is polled: its future may stay unpolled for any time. Its time is over when a
 /// caller that was given its turn so much later has taken it.
 const SKIPPED: Duration = Duration::from_millis(10);
 /// A runtime that is blocked polls no caller: then the time is over when none has taken its turn for so
@@ -128,7 +124,7 @@ impl Window {
         state.in_flight -= 1;
         if let Some(sent) = answered {
             state.answered += 1;
-            let waiting = state.is_awaited(Lane::Questions);
+            let waiting = state.is_awaited(Lane::Acquires);
             let in_flight = state.in_flight;
             state.limit.answered(Instant::now(), sent, in_flight, waiting);
         }
@@ -145,7 +141,7 @@ impl Window {
         let window = Arc::clone(self);
         runtime.spawn(async move {
             loop {
-                window.driver.sleep_until(Instant::now().after(SKIPPED)).await;
+                window.driver.sleep_until(Instant::now() + SKIPPED).await;
                 let mut state = window.state();
                 state.take_back(Instant::now());
                 if state.backlog.iter().all(BTreeMap::is_empty) {
@@ -195,8 +191,8 @@ impl Traffic {
     /// Whether the backlog has requests that come before one of this lane.
     fn is_awaited(&self, lane: Lane) -> bool {
         let releases = !self.backlog[Lane::Releases as usize].is_empty();
-        let questions = !self.backlog[Lane::Questions as usize].is_empty();
-        releases || lane == Lane::Questions && questions
+        let acquires = !self.backlog[Lane::Acquires as usize].is_empty();
+        releases || lane == Lane::Acquires && acquires
     }
 
     /// Gives the next of those who wait its turn, if there is room.
@@ -213,9 +209,8 @@ impl Traffic {
     fn take_back(&mut self, now: Instant) {
         let before = self.turns.len();
         let (taken, taken_of) = (self.taken, self.taken_of);
-        self.turns.retain(|_, &mut given| {
-            taken_of < given.after(SKIPPED) && now < taken.max(given).after(BLOCKED)
-        });
+        self.turns
+            .retain(|_, &mut given| taken_of < given + SKIPPED && now < taken.max(given) + BLOCKED);
         self.in_flight -= before - self.turns.len();
     }
 }
@@ -389,7 +384,7 @@ impl Limit {
 
     /// A request that was sent then was answered now. `waiting`: others are still to be sent.
     fn answered(&mut self, now: Instant, sent: Instant, in_flight: usize, waiting: bool) {
-        let latency = sent.until(now);
+        let latency = now - sent;
         if let Some(since) = &mut self.measuring {
             match since {
                 None if in_flight < MEASURING => *since = Some(now),
@@ -400,7 +395,7 @@ impl Limit {
         }
         match self.base {
             Some(base) if latency >= base => {
-                if self.base_since.after(BASE_LASTS) <= now {
+                if self.base_since + BASE_LASTS <= now {
                     if waiting {
                         self.measuring = Some(None);
                     } else {

@@ -1,8 +1,7 @@
-//! The flights of a manager: who computes, who waits for that, and what came of it.
+//! The flights of a manager: the caller that computes, the callers that wait, and the outcome.
 //!
-//! A seat that becomes free is handed to no waiter. One waiter is woken, and the first caller that is polled
-//! takes the seat. If it is still free after [`PATIENCE`], all are woken: that waiter may be kept aside
-//! without being polled.
+//! A lead that becomes free is handed to no waiter. One waiter is woken, and the first caller that is polled
+//! takes the lead. If it is still free after [`PATIENCE`], all are woken: the first waiter may stay unpolled.
 
 use std::{
     any::{Any, TypeId},
@@ -21,31 +20,32 @@ use tokio::sync::{Notify, futures::Notified};
 
 use crate::{
     clock::Instant,
-    driver::{Driver, unharmed},
+    driver::Driver,
     error::LockError,
     key::LockKey,
     signal::{Given, Signal},
+    unharmed::unharmed,
 };
 
-/// How long one waiter may leave a free seat alone before all are woken.
+/// How long one waiter may leave a free lead alone before all are woken.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What is shared: callers of another type fly apart, and so do those who take no lock.
+/// What callers share: those of another type, or without a lock, have flights of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlightId {
-    pub(super) key: LockKey,
-    pub(super) value: TypeId,
-    pub(super) local: bool,
+    pub(crate) key: LockKey,
+    pub(crate) value: TypeId,
+    pub(crate) local: bool,
     /// The version of the record; 0 without one.
-    pub(super) version: u32,
+    pub(crate) version: u32,
 }
 
 /// A value, or an error that is shared, of a type that its [`FlightId`] or its reader knows.
-pub(super) type SharedValue = Arc<dyn Any + Send + Sync>;
+pub(crate) type SharedValue = Arc<dyn Any + Send + Sync>;
 
 /// What came of a flight.
 #[derive(Clone)]
-pub(super) enum FlightOutcome {
+pub(crate) enum FlightOutcome {
     Value(SharedValue),
     Failure(SharedValue),
 }
@@ -62,8 +62,8 @@ pub(crate) struct Flights {
 #[derive(Default)]
 struct Table {
     by_id: HashMap<FlightId, FlightEntry>,
-    /// The flights whose values are kept, by the ends of those. They are looked at whenever somebody
-    /// joins any flight.
+    /// The flights whose values are kept, by the ends of those. They are looked at whenever a
+    /// caller joins any flight.
     kept: BTreeMap<(Instant, u64), FlightId>,
     serial: u64,
 }
@@ -76,34 +76,34 @@ struct FlightEntry {
 
 #[derive(Default)]
 struct Flight {
-    seats: Arc<Leadership>,
+    leadership: Arc<Leadership>,
     outcome: OnceLock<FlightOutcome>,
-    /// Why the last leader did not get the lock, if nobody has since.
+    /// Why the last leader did not get the lock, if none has since.
     trouble: Mutex<Option<LockError>>,
 }
 
-/// Whether a caller computes, and how the others learn of a change. It holds no value of a user, as the
+/// Whether a caller computes, and how the others learn of a change. It holds no user's value, since the
 /// driver's thread has it for a while.
 #[derive(Default)]
 struct Leadership {
     led: AtomicBool,
-    /// Wakes one waiter for a free seat.
+    /// Wakes one waiter for a free lead.
     offered: Notify,
     /// Wakes all waiters.
     changed: Signal,
-    /// The number of times that the seat has become free.
+    /// The number of times that the lead has become free.
     freed: AtomicUsize,
-    /// The driver looks after a seat that no caller takes.
+    /// The driver looks after a lead that no caller takes.
     guarded: AtomicBool,
 }
 
-/// What a caller who has waited finds.
-pub(super) enum Position<'a> {
+/// What comes of a caller's wait.
+pub(crate) enum Position<'a> {
     /// The caller computes.
     Lead(Leader<'a>),
-    /// Somebody else has.
+    /// Another caller has.
     Landed(FlightOutcome),
-    /// The time is over. If it was the server's fault, that is said.
+    /// The time is over. The error says why if the server was the reason.
     Late(Option<LockError>),
     /// The manager was shut down.
     ShutDown,
@@ -111,7 +111,7 @@ pub(super) enum Position<'a> {
 
 impl Flights {
     /// Joins the flight of this id, or opens it.
-    pub(super) fn join(self: &Arc<Self>, id: FlightId) -> Caller {
+    pub(crate) fn join(self: &Arc<Self>, id: FlightId) -> Caller {
         let mut table = self.table();
         let ended = table.take_ended(Instant::now());
         let entry = table.by_id.entry(id.clone()).or_insert_with(|| FlightEntry {
@@ -123,29 +123,29 @@ impl Flights {
         let flight = Arc::clone(&entry.flight);
         drop(table);
         let caller = Caller { flights: Arc::clone(self), flight, id };
-        // The values are users', and so is the code that drops them: it may panic.
+        // The drop of a value is the user's code, which may panic.
         drop(ended);
         caller
     }
 
-    /// Ends the waiting, and the computations that no lease ends.
+    /// Ends the waits, and the computations that no lease ends.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        let seats: Vec<_> =
-            self.table().by_id.values().map(|entry| Arc::clone(&entry.flight.seats)).collect();
+        let flights: Vec<_> =
+            self.table().by_id.values().map(|entry| Arc::clone(&entry.flight.leadership)).collect();
         self.closing.give();
-        for seats in seats {
-            seats.changed.give();
+        for leadership in flights {
+            leadership.changed.give();
         }
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 
     /// Ready when the manager is shut down. Call it before [`is_closed`](Self::is_closed), or a shutdown in
     /// between is missed.
-    pub(super) fn closing(&self) -> Given<'_> {
+    pub(crate) fn closing(&self) -> Given<'_> {
         self.closing.given()
     }
 
@@ -175,16 +175,16 @@ impl Table {
     }
 }
 
-/// A caller of a flight, from the question to the answer.
-pub(super) struct Caller {
+/// A caller of a flight, from the call to the outcome.
+pub(crate) struct Caller {
     flights: Arc<Flights>,
     flight: Arc<Flight>,
     id: FlightId,
 }
 
 impl Caller {
-    /// Waits for the outcome, or for the seat of who computes it, until `deadline`.
-    pub(super) async fn turn<'a>(
+    /// Waits for the outcome, or for the lead, until `deadline`.
+    pub(crate) async fn turn<'a>(
         &'a self,
         driver: &'a Arc<Driver>,
         deadline: Instant,
@@ -192,8 +192,8 @@ impl Caller {
         let flight = &*self.flight;
         loop {
             // Registered before anything is looked at, so that no change falls in between.
-            let changed = flight.seats.changed.given();
-            let offered = pin!(Some(flight.seats.offered.notified()));
+            let changed = flight.leadership.changed.given();
+            let offered = pin!(Some(flight.leadership.offered.notified()));
             let mut offered = Offered::enable(offered);
             if let Some(outcome) = flight.outcome.get() {
                 return Position::Landed(outcome.clone());
@@ -201,13 +201,13 @@ impl Caller {
             if self.flights.is_closed() {
                 return Position::ShutDown;
             }
-            // Who is late tries once, as who comes with no time to wait does.
-            if !flight.seats.led.swap(true, Ordering::SeqCst) {
-                let seat = Leader { caller: self, driver };
+            // A caller that is late tries once, as one without a timeout does.
+            if !flight.leadership.led.swap(true, Ordering::SeqCst) {
+                let leader = Leader { caller: self, driver };
                 // It may have landed just now.
                 match flight.outcome.get() {
                     Some(outcome) => return Position::Landed(outcome.clone()),
-                    None => return Position::Lead(seat),
+                    None => return Position::Lead(leader),
                 }
             }
             if Instant::now() >= deadline {
@@ -223,7 +223,7 @@ impl Caller {
     }
 }
 
-/// The wait for the offer of a seat. Dropped with an offer, it wakes the next waiter, whose waker may panic.
+/// The wait for the offer of a lead. Dropped with an offer, it wakes the next waiter, whose waker may panic.
 struct Offered<'a, 'b>(Pin<&'a mut Option<Notified<'b>>>);
 
 impl<'a, 'b> Offered<'a, 'b> {
@@ -257,26 +257,26 @@ impl Drop for Caller {
     }
 }
 
-/// The seat of the caller who computes. Dropped before the flight has landed, another one takes it.
-pub(super) struct Leader<'a> {
+/// The lead of the caller that computes. If it is dropped before the flight has landed, another caller takes it.
+pub(crate) struct Leader<'a> {
     caller: &'a Caller,
     driver: &'a Arc<Driver>,
 }
 
 impl Leader<'_> {
-    /// The lock is ours: from here on nobody waits for the server.
-    pub(super) fn begin(&self) {
+    /// The caller has the lock: from here on no caller waits for the server.
+    pub(crate) fn begin(&self) {
         *self.caller.flight.trouble() = None;
     }
 
-    /// There was no lock to be had.
-    pub(super) fn trouble(&self, error: &LockError) {
+    /// The lock was not acquired.
+    pub(crate) fn trouble(&self, error: &LockError) {
         *self.caller.flight.trouble() = (!error.is_contended()).then(|| error.clone());
     }
 
-    /// Gives all who have asked by now the value. With `keep` those who ask within that time have it,
-    /// too; else they start afresh.
-    pub(super) fn land<T: Clone + Send + Sync + 'static>(
+    /// Gives the value to all callers that have joined by now. With `keep`, callers that join within that time
+    /// get it, too; otherwise they start a new flight.
+    pub(crate) fn land<T: Clone + Send + Sync + 'static>(
         self,
         value: T,
         keep: Option<Duration>,
@@ -287,7 +287,7 @@ impl Leader<'_> {
         let alone = match (table.entry(id, flight).map(|entry| entry.callers), keep) {
             (Some(_), Some(keep)) => {
                 table.serial += 1;
-                let slot = (now.after(keep), table.serial);
+                let slot = (now + keep, table.serial);
                 table.kept.insert(slot, id.clone());
                 if let Some(entry) = table.by_id.get_mut(id) {
                     entry.kept = Some(slot);
@@ -295,7 +295,7 @@ impl Leader<'_> {
                 false
             }
             (callers, _) => {
-                // What is removed is the flight of this seat, which holds no value yet.
+                // What is removed is the flight of this leader, which holds no value yet.
                 if callers.is_some() {
                     table.by_id.remove(id);
                 }
@@ -312,8 +312,8 @@ impl Leader<'_> {
         T::clone(&value)
     }
 
-    /// Gives all who have asked by now the error; who asks later starts afresh.
-    pub(super) fn crash(self, error: SharedValue) {
+    /// Gives the error to all callers that have joined by now. A later caller starts a new flight.
+    pub(crate) fn crash(self, error: SharedValue) {
         let Caller { flights, flight, id } = self.caller;
         let mut table = flights.table();
         if table.entry(id, flight).is_some() {
@@ -328,37 +328,37 @@ impl Drop for Leader<'_> {
     fn drop(&mut self) {
         let Caller { flights, flight, id } = self.caller;
         if flight.outcome.get().is_some() {
-            // The seat stays taken: no caller needs it any more.
-            flight.seats.changed.give();
+            // The lead stays taken: no caller needs it any more.
+            flight.leadership.changed.give();
             return;
         }
-        flight.seats.freed.fetch_add(1, Ordering::SeqCst);
-        flight.seats.led.store(false, Ordering::SeqCst);
-        // A caller that joins from here on finds the seat free.
+        flight.leadership.freed.fetch_add(1, Ordering::SeqCst);
+        flight.leadership.led.store(false, Ordering::SeqCst);
+        // A caller that joins from here on finds the lead free.
         if flights.table().entry(id, flight).is_some_and(|entry| entry.callers > 1) {
-            flight.seats.offer(self.driver);
+            flight.leadership.offer(self.driver);
         }
     }
 }
 
 impl Leadership {
-    /// Wakes one waiter for a free seat.
+    /// Wakes one waiter for a free lead.
     fn offer(self: &Arc<Self>, driver: &Arc<Driver>) {
         unharmed(|| self.offered.notify_one());
         if self.guarded.swap(true, Ordering::SeqCst) {
             return;
         }
-        let (seats, timers) = (Arc::clone(self), Arc::clone(driver));
-        driver.spawn(async move { seats.guard(&timers).await });
+        let (leadership, timers) = (Arc::clone(self), Arc::clone(driver));
+        driver.spawn(async move { leadership.guard(&timers).await });
     }
 
-    /// Wakes all waiters if no caller takes the seat. It ends after that, or when the seat is taken for
-    /// [`PATIENCE`]: a waiter only goes to sleep while the seat is taken, and a seat that becomes free gets
+    /// Wakes all waiters if no caller takes the lead. It ends after that, or when the lead is taken for
+    /// [`PATIENCE`]: a waiter only goes to sleep while the lead is taken, and a lead that becomes free gets
     /// another guard.
     async fn guard(&self, timers: &Driver) {
         loop {
             let freed = self.freed.load(Ordering::SeqCst);
-            timers.sleep_until(Instant::now().after(PATIENCE)).await;
+            timers.sleep_until(Instant::now() + PATIENCE).await;
             if self.freed.load(Ordering::SeqCst) != freed {
                 continue;
             }
