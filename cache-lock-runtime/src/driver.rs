@@ -10,7 +10,7 @@ use std::{
     pin::{Pin, pin},
     process,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
@@ -23,6 +23,7 @@ use tokio::{runtime, sync::Notify};
 use crate::{
     clock::Instant,
     error::{BackendError, BackendErrorKind},
+    mutex::Mutex,
     signal::{Signal, wake_all},
     timer_queue::{TimerId, TimerQueue},
 };
@@ -74,7 +75,7 @@ impl Driver {
         if let Some(started) = self.runtime.get() {
             return started.check();
         }
-        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _starting = self.starting.lock();
         if self.runtime.get().is_none() {
             let handle = self.start_thread().map_err(|error| {
                 let message = format!("the lock manager's thread could not be started: {error}");

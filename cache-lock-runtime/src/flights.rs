@@ -9,7 +9,7 @@ use std::{
     future::poll_fn,
     pin::{Pin, pin},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
@@ -23,6 +23,7 @@ use crate::{
     driver::Driver,
     error::LockError,
     key::LockKey,
+    mutex::{Mutex, MutexGuard},
     signal::{Given, Signal},
     unharmed::unharmed,
 };
@@ -112,7 +113,7 @@ pub(crate) enum Position<'a> {
 impl Flights {
     /// Joins the flight of this id, or opens it.
     pub(crate) fn join(self: &Arc<Self>, id: FlightId) -> Caller {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let ended = table.take_ended(Instant::now());
         let entry = table.by_id.entry(id.clone()).or_insert_with(|| FlightEntry {
             flight: Arc::default(),
@@ -131,8 +132,13 @@ impl Flights {
     /// Ends the waits, and the computations that no lease ends.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        let flights: Vec<_> =
-            self.table().by_id.values().map(|entry| Arc::clone(&entry.flight.leadership)).collect();
+        let flights: Vec<_> = self
+            .table
+            .lock()
+            .by_id
+            .values()
+            .map(|entry| Arc::clone(&entry.flight.leadership))
+            .collect();
         self.closing.give();
         for leadership in flights {
             leadership.changed.give();
@@ -151,11 +157,7 @@ impl Flights {
 
     /// The number of flights, those included whose values are kept.
     pub(crate) fn len(&self) -> usize {
-        self.table().by_id.len()
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().by_id.len()
     }
 }
 
@@ -247,7 +249,7 @@ impl Drop for Offered<'_, '_> {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        let mut table = self.flights.table();
+        let mut table = self.flights.table.lock();
         let Some(entry) = table.entry(&self.id, &self.flight) else { return };
         entry.callers -= 1;
         let over = entry.callers == 0 && entry.kept.is_none();
@@ -283,7 +285,7 @@ impl Leader<'_> {
     ) -> T {
         let Caller { flights, flight, id } = self.caller;
         let now = Instant::now();
-        let mut table = flights.table();
+        let mut table = flights.table.lock();
         let alone = match (table.entry(id, flight).map(|entry| entry.callers), keep) {
             (Some(_), Some(keep)) => {
                 table.serial += 1;
@@ -315,7 +317,7 @@ impl Leader<'_> {
     /// Gives the error to all callers that have joined by now. A later caller starts a new flight.
     pub(crate) fn crash(self, error: SharedValue) {
         let Caller { flights, flight, id } = self.caller;
-        let mut table = flights.table();
+        let mut table = flights.table.lock();
         if table.entry(id, flight).is_some() {
             table.by_id.remove(id);
         }
@@ -335,7 +337,7 @@ impl Drop for Leader<'_> {
         flight.leadership.freed.fetch_add(1, Ordering::SeqCst);
         flight.leadership.led.store(false, Ordering::SeqCst);
         // A caller that joins from here on finds the lead free.
-        if flights.table().entry(id, flight).is_some_and(|entry| entry.callers > 1) {
+        if flights.table.lock().entry(id, flight).is_some_and(|entry| entry.callers > 1) {
             flight.leadership.offer(self.driver);
         }
     }
@@ -378,6 +380,6 @@ impl Leadership {
 
 impl Flight {
     fn trouble(&self) -> MutexGuard<'_, Option<LockError>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        self.trouble.lock()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,6 +14,7 @@ use crate::{
     fence::FencingToken,
     key::LockKey,
     log,
+    mutex::{Mutex, MutexGuard},
     options::Settings,
     owner::OwnerToken,
     signal::{Given, Signal},
@@ -257,7 +258,7 @@ impl Lease {
     }
 
     pub(crate) fn schedule(&self) -> MutexGuard<'_, Schedule> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+        self.schedule.lock()
     }
 }
 

@@ -19,12 +19,12 @@ mod lease;
 mod log;
 mod manager;
 mod manager_core;
+mod mutex;
 mod options;
 mod owner;
 #[doc(hidden)]
 pub mod private;
 mod protocol;
-mod random;
 mod renew;
 mod scope;
 mod signal;

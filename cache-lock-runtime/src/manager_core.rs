@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,6 +16,7 @@ use crate::{
     error::BackendError,
     key_queues::{Acquired, Ending, KeyQueues},
     lease::{Lease, attempt},
+    mutex::Mutex,
     options::Defaults,
     protocol::messages::Inbox,
     renew::Renewer,
@@ -43,7 +44,7 @@ impl Core {
     /// Starts the thread, if it does not run yet.
     pub(crate) fn start(&self) -> Result<(), BackendError> {
         self.driver.start(|| {
-            let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let inbox = self.inbox.lock().take();
             let queues = Arc::clone(&self.queues).run(inbox);
             let renewer = Arc::clone(&self.renewer).run();
             async move {

@@ -6,11 +6,13 @@ use std::{
     hash::{BuildHasher, Hash, RandomState},
     process,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::SystemTime,
 };
+
+use crate::mutex::Mutex;
 
 /// What a token begins with whose manager hands the lock on. The scripts know it.
 const TOLD: &str = "cl1";
@@ -129,7 +131,7 @@ impl TokenSource {
         let form = if self.mute.load(Ordering::Relaxed) { MUTE } else { TOLD };
         // A call of the system, so before others are kept waiting.
         let drawn = Drawn::new();
-        let mut issued = self.issued();
+        let mut issued = self.issued.lock();
         if issued.unheard && issued.alive.is_empty() {
             issued.leave_name();
         }
@@ -148,14 +150,14 @@ impl TokenSource {
     /// copy of this machine has to open a connection as well, and so gets a name of its own.
     #[cfg(feature = "redis")]
     pub(crate) fn begin_to_listen(&self) {
-        self.issued().leave_name();
+        self.issued.lock().leave_name();
     }
 
     /// The connection that listened to the name has ended, if `ended` says so. Who calls it at the same
     /// time waits for what it says.
     #[cfg(feature = "redis")]
     pub(crate) fn end_listening(&self, ended: impl FnOnce() -> bool) -> bool {
-        let mut issued = self.issued();
+        let mut issued = self.issued.lock();
         let ended = ended();
         issued.unheard |= ended;
         ended
@@ -176,7 +178,7 @@ impl TokenSource {
     /// token's last `:`.
     #[cfg(feature = "redis")]
     pub(crate) fn channel(&self) -> String {
-        format!("{TOLD}:{}", self.issued().identity().manager)
+        format!("{TOLD}:{}", self.issued.lock().identity().manager)
     }
 
     /// Reads a token that this manager has made. A copy of this machine may listen to the same channel;
@@ -186,7 +188,7 @@ impl TokenSource {
         let (random, serial) = (number.get(..16)?, number.get(16..)?);
         let random = u64::from_str_radix(random, 16).ok()?;
         let serial = u64::from_str_radix(serial, 16).ok()?;
-        let mut issued = self.issued();
+        let mut issued = self.issued.lock();
         let written = issued.alive.get(&serial).and_then(Weak::upgrade);
         let written = match written {
             Some(written) => written,
@@ -207,10 +209,6 @@ impl TokenSource {
         drop(issued);
         let same = written.text == token;
         same.then(|| OwnerToken { source: Arc::clone(self), serial, written: Some(written) })
-    }
-
-    fn issued(&self) -> MutexGuard<'_, Issued> {
-        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -233,7 +231,7 @@ struct Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        let mut issued = self.source.issued();
+        let mut issued = self.source.issued.lock();
         // It may have been read again meanwhile.
         if issued.alive.get(&self.serial).is_some_and(|known| known.strong_count() == 0) {
             issued.alive.remove(&self.serial);
@@ -350,7 +348,7 @@ mod tests {
         }
         assert_ne!(first.next(), second.next());
         let token = first.next();
-        let manager = first.issued().identity().manager.clone();
+        let manager = first.issued.lock().identity().manager.clone();
         assert_eq!(token, token.clone());
         assert!(token.to_string().starts_with(&format!("cl1:{manager}:")));
         assert_eq!(token.to_string().split(':').count(), 3);
@@ -373,7 +371,7 @@ mod tests {
         let copy = || {
             let copy = TokenSource::new();
             copy.serial.store(tokens.serial.load(Ordering::Relaxed), Ordering::Relaxed);
-            copy.issued().identity.clone_from(&tokens.issued().identity);
+            copy.issued.lock().identity.clone_from(&tokens.issued.lock().identity);
             Arc::new(copy)
         };
         let (first, second) = (copy(), copy());
@@ -396,7 +394,7 @@ mod tests {
         assert_eq!(tokens.read(&copy.to_string()), Some(copy));
         drop(token);
         assert_eq!(tokens.read(&text).map(|token| token.to_string()), Some(text));
-        assert!(tokens.issued().alive.is_empty());
+        assert!(tokens.issued.lock().alive.is_empty());
     }
 
     #[cfg(feature = "redis")]

@@ -5,7 +5,7 @@ use std::{
     mem,
     panic::{self, AssertUnwindSafe},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,6 +18,7 @@ use crate::{
     key_queues::KeyQueues,
     lease::{Lease, Schedule, attempt, drift},
     log,
+    mutex::Mutex,
     protocol::messages::{Extended, Extension},
     signal::Signal,
     store::Store,
@@ -252,7 +253,7 @@ impl Renewer {
     fn end_all(&self) {
         let leases = self.timers.take_all();
         let lost = leases.iter().filter(|lease| lease.shut_down()).count();
-        self.ended().extend(leases);
+        self.ended.lock().extend(leases);
         if lost > 0 {
             log::warn!(lost, "locks lost: {}", LostReason::ShutDown);
         }
@@ -262,8 +263,8 @@ impl Renewer {
     pub(crate) async fn all_left(&self) {
         loop {
             let left = self.left.given();
-            self.ended().retain(|lease| !matches!(*lease.schedule(), Schedule::Over));
-            if self.ended().is_empty() {
+            self.ended.lock().retain(|lease| !matches!(*lease.schedule(), Schedule::Over));
+            if self.ended.lock().is_empty() {
                 return;
             }
             left.await;
@@ -272,11 +273,7 @@ impl Renewer {
 
     /// Takes out the leases whose holders have not let go.
     pub(crate) fn take_ended(&self) -> Vec<Arc<Lease>> {
-        mem::take(&mut *self.ended())
-    }
-
-    fn ended(&self) -> MutexGuard<'_, Vec<Arc<Lease>>> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+        mem::take(&mut *self.ended.lock())
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a lock manager is made.
 
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use crate::{
     error::LockError,
     key_queues::KeyQueues,
     manager_core::{Core, Counts},
+    mutex::Mutex,
     options::{Defaults, check_lease},
     owner::TokenSource,
     protocol::messages::Inbox,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{clock::Instant, random::Random};
+use fastrand::Rng;
+
+use crate::clock::Instant;
 
 /// The pauses at first: critical sections are mostly short.
 const SHORTEST: Duration = Duration::from_micros(400);
@@ -28,12 +30,12 @@ const LISTED: (Duration, Duration) = (Duration::from_millis(5), Duration::from_s
 #[derive(Debug)]
 pub(crate) struct Backoff {
     since: Option<Instant>,
-    random: Random,
+    random: Rng,
 }
 
 impl Backoff {
     pub(crate) fn new(random: u64) -> Self {
-        Self { since: None, random: Random::new(random) }
+        Self { since: None, random: Rng::with_seed(random) }
     }
 
     /// The wait is over.
@@ -76,12 +78,12 @@ impl Backoff {
     }
 
     pub(crate) fn random(&mut self) -> u64 {
-        self.random.number()
+        self.random.u64(..)
     }
 
     fn upper_half(&mut self, pause: Duration) -> Duration {
         let half = pause / 2;
-        half + self.random.below(half)
+        half + half.mul_f64(self.random.f64())
     }
 }
 

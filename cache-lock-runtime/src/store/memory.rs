@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -12,6 +12,7 @@ use crate::{
     clock::Instant,
     fence::Numbers,
     key::LockKey,
+    mutex::Mutex,
     owner::OwnerToken,
     protocol::messages::{
         AcquireRequest, AcquireResponse, Extended, Extension, ReleaseOutcome, RequestKind,
@@ -64,7 +65,7 @@ impl MemoryStore {
     /// The number of records, of ended leases too.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.records().by_key.len()
+        self.records.lock().by_key.len()
     }
 
     /// There are no records.
@@ -73,14 +74,10 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    fn records(&self) -> MutexGuard<'_, Records> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn acquire(&self, request: &AcquireRequest) -> AcquireResponse {
         let AcquireRequest { key, token, kind, expire, block, .. } = request;
         let now = Instant::now();
-        let mut records = self.records();
+        let mut records = self.records.lock();
         if let Some(record) = records.by_key.get(key)
             && now < record.ends
             && record.token != *token
@@ -101,7 +98,7 @@ impl MemoryStore {
 
     pub(crate) fn extend(&self, leases: &[Extension]) -> (Instant, Vec<Extended>) {
         let now = Instant::now();
-        let mut records = self.records();
+        let mut records = self.records.lock();
         let kept = leases.iter().map(|lease| match records.by_key.get_mut(&lease.key) {
             Some(record) if record.token == lease.token && now < record.ends => {
                 record.ends = record.ends.max(now + lease.expire);
@@ -113,7 +110,7 @@ impl MemoryStore {
     }
 
     pub(crate) fn release(&self, key: &LockKey, token: &OwnerToken) -> ReleaseOutcome {
-        let mut records = self.records();
+        let mut records = self.records.lock();
         match records.by_key.get(key) {
             Some(record) if record.token == *token => {
                 let in_time = Instant::now() < record.ends;

@@ -25,7 +25,7 @@ pub(super) struct Values {
 impl MemoryStore {
     pub(in crate::store) fn recorded(&self, name: &ValueName) -> Option<StoredValue> {
         let now = Instant::now();
-        let mut records = self.records();
+        let mut records = self.records.lock();
         records.values.remove_ended(now);
         let (ends, text) = records.values.by_name.get(name)?;
         Some(StoredValue { text: text.as_bytes().to_vec(), remaining: *ends - now })
@@ -39,7 +39,7 @@ impl MemoryStore {
         lasts: Duration,
     ) -> bool {
         let now = Instant::now();
-        let mut records = self.records();
+        let mut records = self.records.lock();
         let held = records.by_key.get(&name.key);
         let held = held.is_some_and(|record| record.token == *token && now < record.ends);
         if held {
@@ -53,7 +53,7 @@ impl MemoryStore {
     #[doc(hidden)]
     #[must_use]
     pub fn results(&self) -> usize {
-        self.records().values.by_name.len()
+        self.records.lock().values.by_name.len()
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     convert::Infallible,
     ops::ControlFlow,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
@@ -38,6 +38,7 @@ use crate::{
     clock::Instant,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
+    mutex::Mutex,
     owner::TokenSource,
 };
 
@@ -157,7 +158,7 @@ impl Connections {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.slots().values().filter(|slot| !slot.without_io.load(Ordering::Acquire)).count()
+        self.slots.lock().values().filter(|slot| !slot.without_io.load(Ordering::Acquire)).count()
     }
 
     /// The connection of a runtime. Whoever asks first has it opened, by a task of that runtime: a
@@ -183,7 +184,7 @@ impl Connections {
 
     fn slot(self: &Arc<Self>, runtime: &Handle) -> Arc<OpeningSlot> {
         let id = runtime.id();
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&id) {
             return Arc::clone(slot);
         }
@@ -259,13 +260,13 @@ impl Connections {
     fn renew(&self, entry: &mut RuntimeEntry) -> Arc<OpeningSlot> {
         let end = Arc::clone(&entry.slot.end);
         let next = Arc::new(OpeningSlot { end, ..OpeningSlot::default() });
-        self.slots().insert(entry.id, Arc::clone(&next));
+        self.slots.lock().insert(entry.id, Arc::clone(&next));
         std::mem::replace(&mut entry.slot, next)
     }
 
     /// Removes an entry whose slot nobody waits for but its own task.
     fn remove_unless_asked_for(&self, entry: &RuntimeEntry) -> bool {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         // One is the map's, one the task's.
         let asked_for = Arc::strong_count(&entry.slot) > 2;
         if !asked_for {
@@ -440,7 +441,7 @@ impl Connections {
             return self.mailbox.receive(info);
         }
         // Whoever asks next finds another one, instead of finding out.
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         self.mailbox.close(number);
         let opened = slots.get(&runtime).and_then(|slot| slot.opened.get());
         let closed = match opened {
@@ -471,7 +472,7 @@ impl Connections {
     /// failure the next one is opened after a pause.
     fn retire(&self, connection: &Arc<Connection>, failure: Option<&BackendError>) {
         self.mailbox.close(connection.number);
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let runtime = connection.runtime.id();
         let current = slots.get(&runtime).and_then(|slot| slot.opened.get());
         if matches!(current, Some(Ok(current)) if Arc::ptr_eq(current, connection))
@@ -490,7 +491,7 @@ impl Connections {
 
     /// The open connection that a runtime's requests go over, if there is one.
     pub(super) fn current(&self, runtime: &Handle) -> Option<Arc<Connection>> {
-        let slots = self.slots();
+        let slots = self.slots.lock();
         let mut slot = slots.get(&runtime.id())?;
         if slot.without_io.load(Ordering::Acquire) {
             slot = slots.get(&self.driver.handle()?.id())?;
@@ -500,13 +501,9 @@ impl Connections {
 
     /// Ends all openings: the manager has ended, and its thread was their clock.
     pub(super) fn end(&self) {
-        for slot in self.slots().values() {
+        for slot in self.slots.lock().values() {
             slot.end.notify_one();
         }
-    }
-
-    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<OpeningSlot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,12 +9,18 @@ use std::{
     collections::BTreeMap,
     fmt, mem,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use crate::{clock::Instant, driver::Driver, signal::wake_all, unharmed::unharmed};
+use crate::{
+    clock::Instant,
+    driver::Driver,
+    mutex::{Mutex, MutexGuard},
+    signal::wake_all,
+    unharmed::unharmed,
+};
 
 /// The purpose of a request. Releases are sent first: the waiters of a lock wait for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +79,7 @@ impl Window {
 
     /// Room for a request, if there is any and no earlier request waits for it.
     pub(super) fn enter(self: &Arc<Self>, lane: Lane) -> Room {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.closed {
             return Room::Closed;
         }
@@ -96,17 +102,17 @@ impl Window {
 
     /// The number of requests that were answered so far.
     pub(super) fn answered(&self) -> u64 {
-        self.state().answered
+        self.state.lock().answered
     }
 
     /// The least time that an answer has taken lately; zero if there was none yet.
     pub(super) fn latency(&self) -> Duration {
-        self.state().limit.base.unwrap_or_default()
+        self.state.lock().limit.base.unwrap_or_default()
     }
 
     /// The connection is not used any more: what was not sent is not sent.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.closed = true;
         let backlog = mem::take(&mut state.backlog);
         drop(state);
@@ -115,12 +121,12 @@ impl Window {
 
     /// A request was not answered in time: the server has enough to do.
     pub(super) fn overdue(&self) {
-        self.state().limit.overdue();
+        self.state.lock().limit.overdue();
     }
 
     /// A request is answered that was sent then, or is given up.
     fn leave(&self, answered: Option<Instant>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.in_flight -= 1;
         if let Some(sent) = answered {
             state.answered += 1;
@@ -142,7 +148,7 @@ impl Window {
         runtime.spawn(async move {
             loop {
                 window.driver.sleep_until(Instant::now() + SKIPPED).await;
-                let mut state = window.state();
+                let mut state = window.state.lock();
                 state.take_back(Instant::now());
                 if state.backlog.iter().all(BTreeMap::is_empty) {
                     state.watched = false;
@@ -151,10 +157,6 @@ impl Window {
                 give_turns(state);
             }
         });
-    }
-
-    fn state(&self) -> MutexGuard<'_, Traffic> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -217,7 +219,7 @@ impl Traffic {
 
 impl fmt::Debug for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
+        let state = self.state.lock();
         f.debug_struct("Window")
             .field("in_flight", &state.in_flight)
             .field("limit", &state.limit)
@@ -267,7 +269,7 @@ impl Future for Admission {
         // Cloned and dropped outside of the lock, as both run code of the waker's.
         let mut waker = context.waker().clone();
         let window = Arc::clone(&self.window);
-        let mut state = window.state();
+        let mut state = window.state.lock();
         let serial = *self.serial.get_or_insert_with(|| {
             state.serial += 1;
             state.serial
@@ -304,7 +306,7 @@ impl Future for Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         let Some(serial) = self.serial else { return };
-        let mut state = self.window.state();
+        let mut state = self.window.state.lock();
         let waker = state.backlog[self.lane as usize].remove(&serial);
         if state.turns.remove(&serial).is_some() {
             state.in_flight -= 1;

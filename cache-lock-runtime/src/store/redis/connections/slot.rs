@@ -51,7 +51,7 @@ impl Drop for RuntimeEntry {
         let ended = "the runtime that the connection was opened on has ended";
         self.slot.set(Err(BackendError::new(BackendErrorKind::Unreachable, ended)));
         if let Some(connections) = self.connections.upgrade() {
-            let mut slots = connections.slots();
+            let mut slots = connections.slots.lock();
             if slots.get(&self.id).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
                 slots.remove(&self.id);
             }

@@ -125,7 +125,7 @@ fn caller_that_leaves_gives_its_turn_to_the_next() {
     drop(first);
     assert!(has_come(&mut third));
     drop(permits);
-    assert_eq!(window.state().in_flight, 0);
+    assert_eq!(window.state.lock().in_flight, 0);
 }
 
 struct Tells(mpsc::Sender<()>);
@@ -152,7 +152,7 @@ fn caller_that_is_not_polled_keeps_no_room_and_stays_first_in_line() {
     assert!(has_come(&mut unpolled), "it has come before the last");
     assert!(has_come(&mut last));
     drop((unpolled, next, last, permits));
-    assert_eq!(window.state().in_flight, 0);
+    assert_eq!(window.state.lock().in_flight, 0);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn caller_that_is_skipped_keeps_no_room_while_others_take_their_turns() {
     assert!(!has_come(&mut unpolled));
     let end = Instant::now() + Duration::from_secs(30);
     permits.pop();
-    while window.state().turns.values().len() == 1 {
+    while window.state.lock().turns.values().len() == 1 {
         let mut next = window.turn(Lane::Acquires);
         assert!(!has_come(&mut next), "there is room for one, and it is kept");
         permits.pop();
@@ -175,7 +175,7 @@ fn caller_that_is_skipped_keeps_no_room_while_others_take_their_turns() {
         assert!(Instant::now() < end, "it keeps its room");
     }
     drop((unpolled, permits));
-    assert_eq!(window.state().in_flight, 0);
+    assert_eq!(window.state.lock().in_flight, 0);
 }
 
 struct Panics(AtomicUsize);
@@ -199,5 +199,5 @@ fn wakers_that_panic_keep_no_caller_of_a_closed_connection_asleep() {
     let closed = |turn| matches!(poll(turn, Waker::noop()), Poll::Ready(None));
     assert!(turns.iter_mut().all(closed));
     drop(permits);
-    assert_eq!(window.state().in_flight, 0);
+    assert_eq!(window.state.lock().in_flight, 0);
 }
