@@ -1,4 +1,5 @@
-//! How often a lock asks the allocator. What other threads allocate is not counted.
+//! A binary of its own, since its global allocator counts: how often a lock asks the allocator.
+//! Allocations of other threads are not counted.
 
 use std::{
     pin::pin,

@@ -1,4 +1,5 @@
-//! A manager's thread ends with the manager. In a process of its own, since it counts threads.
+//! A binary of its own, since it counts the threads of its process: a manager's thread ends with the
+//! manager.
 #![cfg(target_os = "linux")]
 
 use std::{fs, time::Duration};

@@ -1,5 +1,7 @@
-//! What reads the log may panic, and so may wakers. That costs no lease its renewal, no release its
-//! further tries, no waiter its news, and no caller the outcome of its call.
+//! A binary of its own, since its global subscriber panics at every event.
+//!
+//! A panic of a subscriber or a waker costs no lease its renewal, no release its further tries, no
+//! waiter its news, and no caller the outcome of its call.
 
 use std::{
     fmt::Debug,

@@ -1,0 +1,233 @@
+//! G5: who was handed the lock, or asks for it, and is not polled, stops nobody.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use cache_lock::{BackendErrorKind, LockError, LockGuard, LockManager, LockOptions};
+use test_support::{RedisServer, wait_until};
+
+use super::{
+    Acquiring, LONG, SECOND, acquiring, poll_once, wait_until_clean, wait_until_idle,
+    wait_until_listed,
+};
+use crate::common::{
+    fleet::{Fleet, on_both_stores},
+    monitor::Monitor,
+};
+
+on_both_stores! {
+    who_was_handed_the_lock,
+    who_was_handed_the_lock_and_another_manager,
+    all_who_wait_but_the_last,
+    who_asks_for_a_free_lock,
+    who_asks_for_a_lock_that_is_being_released,
+    who_blocks_its_thread,
+    who_comes_back_when_its_time_is_over,
+}
+
+async fn taken(locks: &LockManager) -> LockGuard {
+    locks.acquire("room", &LONG).await.expect("nobody is in the way")
+}
+
+async fn release(guard: LockGuard) {
+    guard.release().await.expect("the store answers");
+}
+
+/// Whoever was kept aside gets the lock when it is polled again.
+async fn comes_back(aside: Acquiring, locks: &LockManager) {
+    release(aside.await.expect("the lock is free")).await;
+    wait_until_idle(locks);
+}
+
+async fn who_was_handed_the_lock(fleet: Fleet) {
+    let locks = fleet.manager().await;
+    let guard = taken(&locks).await;
+    let mut aside = acquiring(&locks, LONG);
+    poll_once(&mut aside);
+    release(guard).await;
+    release(taken(&locks).await).await;
+    comes_back(aside, &locks).await;
+}
+
+/// That is not the server's fault, and the error says so.
+async fn who_comes_back_when_its_time_is_over(fleet: Fleet) {
+    let locks = fleet.build(LockManager::builder().attempt_timeout(SECOND)).await;
+    let guard = taken(&locks).await;
+    let mut aside = acquiring(&locks, LONG.timeout(SECOND * 3 / 2));
+    poll_once(&mut aside);
+    release(guard).await;
+    release(taken(&locks).await).await;
+    tokio::time::sleep(SECOND * 5 / 2).await;
+    let error = aside.await.expect_err("its time is over");
+    let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), BackendErrorKind::Stalled, "{error}");
+    wait_until_idle(&locks);
+}
+
+async fn who_was_handed_the_lock_and_another_manager(fleet: Fleet) {
+    let (locks, other) = (fleet.manager().await, fleet.manager().await);
+    let guard = taken(&locks).await;
+    let mut aside = acquiring(&locks, LONG);
+    poll_once(&mut aside);
+    release(guard).await;
+    release(taken(&other).await).await;
+    comes_back(aside, &locks).await;
+    wait_until_idle(&other);
+}
+
+async fn all_who_wait_but_the_last(fleet: Fleet) {
+    let locks = fleet.manager().await;
+    let guard = taken(&locks).await;
+    let mut aside: Vec<_> = (0..10).map(|_| acquiring(&locks, LONG)).collect();
+    aside.iter_mut().for_each(poll_once);
+    let last = acquiring(&locks, LONG);
+    release(guard).await;
+    release(last.await.expect("nobody is in the way")).await;
+    for waiter in aside {
+        release(waiter.await.expect("the lock is free")).await;
+    }
+    wait_until_idle(&locks);
+}
+
+async fn who_asks_for_a_free_lock(fleet: Fleet) {
+    // In memory the first poll has the answer.
+    let Fleet::Redis(_) = fleet else { return };
+    let (locks, other) = (fleet.manager().await, fleet.manager().await);
+    let aside = loop {
+        let mut aside = acquiring(&locks, LONG);
+        // On a busy machine the answer may be there before the poll has ended.
+        match aside.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending => break aside,
+            Poll::Ready(guard) => release(guard.expect("the lock is free")).await,
+        }
+    };
+    release(taken(&other).await).await;
+    release(taken(&locks).await).await;
+    comes_back(aside, &locks).await;
+}
+
+async fn who_asks_for_a_lock_that_is_being_released(fleet: Fleet) {
+    let Fleet::Redis(_) = fleet else { return };
+    let (locks, other) = (fleet.manager().await, fleet.manager().await);
+    let releasing = loop {
+        let mut releasing = Box::pin(taken(&locks).await.release());
+        // On a busy machine the answer may be there before the poll has ended.
+        if releasing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            break releasing;
+        }
+    };
+    let mut aside = acquiring(&locks, LONG);
+    poll_once(&mut aside);
+    release(taken(&other).await).await;
+    release(taken(&locks).await).await;
+    releasing.await.expect("the server answers");
+    comes_back(aside, &locks).await;
+}
+
+/// Its runtime has no other thread, so that its connection stands still, too.
+async fn who_blocks_its_thread(fleet: Fleet) {
+    static BLOCKED: AtomicBool = AtomicBool::new(false);
+    static FREE: AtomicBool = AtomicBool::new(false);
+    let Fleet::Redis(_) = fleet else { return };
+    let (locks, other) = (fleet.manager().await, fleet.manager().await);
+    let blocked = locks.clone();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            release(taken(&blocked).await).await;
+            let mut aside = acquiring(&blocked, LONG);
+            poll_once(&mut aside);
+            BLOCKED.store(true, Ordering::SeqCst);
+            wait_until("the others had the lock", || FREE.load(Ordering::SeqCst));
+            comes_back(aside, &blocked).await;
+        });
+    });
+    wait_until("it is blocked", || BLOCKED.load(Ordering::SeqCst));
+    release(taken(&other).await).await;
+    release(taken(&locks).await).await;
+    FREE.store(true, Ordering::SeqCst);
+    thread.join().expect("no panic");
+}
+
+/// A manager whose only waiter is kept aside is granted the lock, by push.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_manager_was_granted_the_lock() {
+    let fleet = Fleet::redis();
+    let server = fleet.server().expect("it is one");
+    let (holder, locks, other) =
+        (fleet.manager().await, fleet.manager().await, fleet.manager().await);
+    let guard = taken(&holder).await;
+    let mut aside = acquiring(&locks, LONG);
+    poll_once(&mut aside);
+    wait_until_listed(server, 1);
+    let waiting = tokio::spawn(acquiring(&other, LONG));
+    wait_until_listed(server, 2);
+    release(guard).await;
+    release(waiting.await.expect("no panic").expect("nobody is in the way")).await;
+    comes_back(aside, &locks).await;
+    wait_until_clean(server);
+}
+
+/// A lease of which more than a third is used up is extended as soon as its section begins, and not
+/// before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_lease_is_not_extended() {
+    const EXPIRE: LockOptions = LONG.expire(SECOND.saturating_mul(6));
+    let fleet = Fleet::redis();
+    let server = fleet.server().expect("it is one");
+    let locks = fleet.manager().await;
+    let guard = locks.acquire("room", &EXPIRE.renew(false)).await.expect("it is free");
+    let mut aside = acquiring(&locks, EXPIRE);
+    poll_once(&mut aside);
+    tokio::time::sleep(SECOND * 5 / 2).await;
+    let monitor = Monitor::of(server);
+    release(guard).await;
+    // Passed on, and released, since nobody else is there.
+    wait_until_clean(server);
+    let calls = monitor.calls(server);
+    assert!(calls.iter().all(|call| call.keys > 1), "{calls:?}");
+    assert!(calls.iter().any(|call| call.is_release()), "{calls:?}");
+
+    // The same with a caller that is polled.
+    let guard = locks.acquire("room", &EXPIRE.renew(false)).await.expect("it is free");
+    let waiting = tokio::spawn(acquiring(&locks, EXPIRE));
+    tokio::time::sleep(SECOND * 5 / 2).await;
+    release(guard).await;
+    let guard = waiting.await.expect("no panic").expect("it is free");
+    wait_until("it is extended", || monitor.calls(server).iter().any(|call| call.keys == 1));
+    release(guard).await;
+    comes_back(aside, &locks).await;
+}
+
+/// The same with a server that may take a minute for an answer: nobody waits that long for a question
+/// on a connection that stands still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_blocks_its_thread_while_it_asks() {
+    let server = RedisServer::start();
+    let builder = LockManager::builder().attempt_timeout(Duration::from_secs(60));
+    let locks = builder.connect(&server.url()).await.expect("the server runs");
+    let (blocked, free) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let thread = std::thread::spawn({
+        let (locks, blocked, free) = (locks.clone(), Arc::clone(&blocked), Arc::clone(&free));
+        move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                release(taken(&locks).await).await;
+                let mut aside = acquiring(&locks, LONG);
+                poll_once(&mut aside);
+                blocked.store(true, Ordering::SeqCst);
+                wait_until("the other had the lock", || free.load(Ordering::SeqCst));
+            });
+        }
+    });
+    wait_until("it is blocked", || blocked.load(Ordering::SeqCst));
+    release(taken(&locks).await).await;
+    free.store(true, Ordering::SeqCst);
+    thread.join().expect("no panic");
+}
