@@ -68,7 +68,7 @@ async fn of_a_text(text: &str) -> Result<(), LockError> {
 }
 
 #[test]
-fn a_key_is_one_allocation() {
+fn key_is_one_allocation() {
     let room = Room { house: "north: {1}".to_owned(), number: u32::MAX };
     assert_eq!(allocations_of_the_key(of_a_prefix()), 1);
     assert_eq!(allocations_of_the_key(of_a_number(u64::MAX)), 1);
@@ -81,14 +81,14 @@ fn a_key_is_one_allocation() {
 }
 
 #[test]
-fn copies_of_a_key_are_none() {
+fn copies_of_key_are_none() {
     let key = LockKey::new("room").part(7);
     let copies = measure(|| drop([key.clone(), key.clone()]));
     assert_eq!(copies, AllocationInfo::default());
 }
 
 #[test]
-fn a_lock_in_memory_is_two_allocations() {
+fn lock_in_memory_is_two_allocations() {
     const CYCLES: u64 = 1000;
     let locks = LockManager::in_memory();
     let cycle = || ready(locks.scope(of_a_number(7))).expect("free");

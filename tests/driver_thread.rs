@@ -15,7 +15,7 @@ fn threads() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_thread_ends_with_the_last_handle_and_guard() {
+async fn thread_ends_with_last_handle_and_guard() {
     let server = RedisServer::start();
     let options = LockOptions::new().expire(Duration::from_secs(60));
     for redis in [false, true] {

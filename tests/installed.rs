@@ -18,7 +18,7 @@ fn multi_thread() -> Runtime {
 
 /// A program may have several runtimes, such as one for each `#[tokio::test]`.
 #[test]
-fn the_installed_manager_serves_all() {
+fn installed_manager_serves_all() {
     let server = RedisServer::start();
     let locks = current_thread().block_on(LockManager::connect(&server.url()));
     locks.expect("the server is there").install().expect("it is the first");

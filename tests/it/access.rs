@@ -37,7 +37,7 @@ async fn connect_error(url: &str) -> (String, BackendErrorKind) {
 }
 
 #[tokio::test]
-async fn a_user_who_may_do_nothing_but_lock() {
+async fn user_with_least_rights_locks() {
     let server = RedisServer::builder().user("app", "word", RULES).start();
     let locks = LockManager::connect(&server.url_of_user("app")).await.expect("the user is let in");
     cycle(&locks).await.expect("the rules suffice");
@@ -49,7 +49,7 @@ async fn a_user_who_may_do_nothing_but_lock() {
 
 /// Each of the rules is needed: without it something fails, and says why.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_may_not_do_all() {
+async fn each_right_is_needed() {
     for rule in RULES.split(' ') {
         let others = RULES.split(' ').filter(|&other| other != rule);
         let rules = others.collect::<Vec<_>>().join(" ");
@@ -66,9 +66,9 @@ async fn a_user_who_may_not_do_all() {
     }
 }
 
-/// To release a lock takes a look at it, so a user who may not look gets none.
+/// A release reads the record, so a user without GET gets no lock.
 #[tokio::test]
-async fn a_user_who_may_not_read_takes_no_lock_that_it_cannot_release() {
+async fn user_without_get_takes_no_lock() {
     let server = RedisServer::builder().user("app", "word", &RULES.replace(" +get", "")).start();
     let locks = LockManager::connect(&server.url_of_user("app")).await.expect("the user is let in");
     let error = locks.acquire(key(), &ONCE).await.expect_err("it is forbidden");
@@ -84,7 +84,7 @@ async fn wrong_passwords() {
     let server = RedisServer::builder().password("right").user("app", "hunter2", RULES).start();
     LockManager::connect(&server.url()).await.expect("the password is right");
     let port = server.port();
-    for user in ["", ":wr0ng@", "app:wr0ng@", "nobody:hunter2@"] {
+    for user in ["", ":wr0ng@", "app:wr0ng@", "stranger:hunter2@"] {
         let (message, kind) = connect_error(&format!("redis://{user}127.0.0.1:{port}/")).await;
         assert_eq!(kind, BackendErrorKind::Denied, "{message}");
         assert!(!message.contains("wr0ng") && !message.contains("hunter2"), "{message}");
@@ -101,7 +101,7 @@ async fn wrong_passwords() {
 
 /// With the colon forgotten a password stands where a user does.
 #[tokio::test]
-async fn a_password_without_its_colon_is_not_shown() {
+async fn password_without_its_colon_is_not_shown() {
     let log = Log::record();
     let server = RedisServer::builder().password("hunter2").start();
     let without_colon = |user: &str| format!("redis://{user}@127.0.0.1:{}/", server.port());
@@ -125,7 +125,7 @@ async fn a_password_without_its_colon_is_not_shown() {
 }
 
 #[tokio::test]
-async fn a_socket_in_the_file_system() {
+async fn socket_in_file_system() {
     let server = RedisServer::builder().password("right").start();
     let url = server.unix_url();
     for url in [url.replace("redis+unix", "unix"), url] {
@@ -137,7 +137,7 @@ async fn a_socket_in_the_file_system() {
 }
 
 #[tokio::test]
-async fn a_database_by_number() {
+async fn database_by_number() {
     let server = RedisServer::start();
     let locks = LockManager::connect(&format!("{}3", server.url())).await.expect("there is one");
     let guard = locks.acquire(key(), &ONCE).await.expect("it is free");
@@ -151,7 +151,7 @@ async fn a_database_by_number() {
 }
 
 #[tokio::test]
-async fn a_database_by_number_takes_a_rule_more() {
+async fn database_by_number_takes_rule_more() {
     let server = RedisServer::builder()
         .user("app", "word", &format!("{RULES} +select"))
         .user("other", "word", RULES)
@@ -165,7 +165,7 @@ async fn a_database_by_number_takes_a_rule_more() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_resp2_alone() {
+async fn server_that_speaks_resp2_alone() {
     let builder = || RedisServer::builder().config("rename-command", "HELLO \"\"");
     let server = builder().start();
     assert!(server.command(&["HELLO", "3"]).is_err());
@@ -179,9 +179,9 @@ async fn a_server_that_speaks_resp2_alone() {
     cycle(&locks).await.expect("it works");
 }
 
-/// Some who host Redis rename it.
+/// Some hosted servers rename it.
 #[tokio::test]
-async fn a_server_without_evalsha() {
+async fn server_without_evalsha() {
     let server = RedisServer::builder().config("rename-command", "EVALSHA \"\"").start();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     cycle(&locks).await.expect("scripts are sent in full");
@@ -191,7 +191,7 @@ async fn a_server_without_evalsha() {
 
 /// The server repeats what it does not know, and that is a script.
 #[tokio::test]
-async fn a_server_without_scripts_is_named_without_their_text() {
+async fn server_without_scripts_is_named_without_their_text() {
     let log = Log::record();
     let server = RedisServer::builder()
         .config("rename-command", "EVALSHA \"\"")
@@ -239,7 +239,7 @@ async fn servers_that_are_not_there() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer() {
+async fn server_that_does_not_answer() {
     let server = RedisServer::start();
     server.stop();
     let url = server.url();
@@ -250,7 +250,7 @@ async fn a_server_that_does_not_answer() {
 }
 
 #[tokio::test]
-async fn a_program_that_starts_before_its_server() {
+async fn program_that_starts_before_its_server() {
     let server = RedisServer::start();
     server.kill();
     let locks = LockManager::builder().connect_lazy(&server.url()).expect("the URL is one");
@@ -262,7 +262,7 @@ async fn a_program_that_starts_before_its_server() {
 
 /// Not being allowed to look is not the same as seeing that the lock is gone.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_may_no_longer_do_all() {
+async fn withdrawn_right_loses_no_lock() {
     let server = RedisServer::builder().user("app", "word", RULES).start();
     let locks = LockManager::connect(&server.url_of_user("app")).await.expect("the user is let in");
     let guard = locks.acquire(key(), &ONCE).await.expect("it is free");
@@ -311,7 +311,7 @@ async fn scripts_that_may_not_call_time() {
 
 /// Hosted servers refuse it in words of their own.
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_that_may_not_call_time_on_a_hosted_server() {
+async fn scripts_that_may_not_call_time_on_hosted_server() {
     for words in [
         "ERR This Redis command is not allowed from script",
         "This Redis command is not allowed from scripts",

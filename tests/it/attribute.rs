@@ -21,7 +21,7 @@ use cache_lock::{
     LockError, LockGuard, LockKey, LockKeyPart, LockManager, LockOptions, PartWriter, cache_lock,
 };
 
-/// Whether somebody holds the lock.
+/// Whether the lock is held.
 async fn is_held(locks: &LockManager, key: impl Into<LockKey>) -> bool {
     match locks.acquire(key.into(), &LockOptions::new().timeout(Duration::ZERO)).await {
         Ok(guard) => {

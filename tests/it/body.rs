@@ -18,12 +18,12 @@ use test_support::{Direction, Fault, Proxy, RedisServer, wait_until};
 use crate::common::fleet::{Fleet, PATIENT, SHORT_LEASE, guarded, loss, on_both_stores, records};
 
 on_both_stores!(
-    the_value_of_a_body_that_was_late_is_returned,
-    a_body_ends_before_its_lock,
-    a_body_that_panics_ends_before_its_lock,
-    a_body_that_is_dropped_ends_before_its_lock,
-    a_body_that_is_cancelled_ends_before_its_lock,
-    no_body_without_a_lock,
+    value_of_body_that_was_late_is_returned,
+    body_ends_before_its_lock,
+    body_that_panics_ends_before_its_lock,
+    body_that_is_dropped_ends_before_its_lock,
+    body_that_is_cancelled_ends_before_its_lock,
+    no_body_without_lock,
 );
 
 /// What becomes of a server while a body runs.
@@ -52,7 +52,7 @@ async fn run_without_release<T>(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_release_that_fails_leaves_the_outcome_alone() {
+async fn release_that_fails_leaves_outcome_alone() {
     guarded(async {
         for fate in [Fate::Killed, Fate::Frozen] {
             for background in [false, true] {
@@ -144,7 +144,7 @@ async fn released_as_the_manager_says(distant: &Distant) -> Result<(), LockError
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_release_is_waited_for_or_not_as_the_lock_or_its_manager_says() {
+async fn release_is_waited_for_or_not_as_lock_or_its_manager_says() {
     guarded(async {
         for background in [false, true] {
             let distant = || Distant::new(LockManager::builder().background_release(background));
@@ -159,10 +159,10 @@ async fn a_release_is_waited_for_or_not_as_the_lock_or_its_manager_says() {
     .await;
 }
 
-async fn the_value_of_a_body_that_was_late_is_returned(fleet: Fleet) {
+async fn value_of_body_that_was_late_is_returned(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let body = async |_: &LockGuard| {
-        // Its release will find somebody else's lock.
+        // Its release will find a foreign lock.
         let next = there.acquire("job", &PATIENT).await.expect("the lease ends");
         Ok::<_, ()>(next)
     };
@@ -190,7 +190,7 @@ fn witnessed(fleet: &Arc<Fleet>) -> (Witness, Arc<AtomicUsize>) {
     (witness, held_at_drop)
 }
 
-async fn a_body_ends_before_its_lock(fleet: Fleet) {
+async fn body_ends_before_its_lock(fleet: Fleet) {
     let fleet = Arc::new(fleet);
     for background in [false, true] {
         let builder = LockManager::builder().background_release(background);
@@ -206,7 +206,7 @@ async fn a_body_ends_before_its_lock(fleet: Fleet) {
     }
 }
 
-async fn a_body_that_panics_ends_before_its_lock(fleet: Fleet) {
+async fn body_that_panics_ends_before_its_lock(fleet: Fleet) {
     let fleet = Arc::new(fleet);
     let locks = fleet.manager().await;
     let (witness, held) = witnessed(&fleet);
@@ -223,7 +223,7 @@ async fn a_body_that_panics_ends_before_its_lock(fleet: Fleet) {
     wait_until("it is released", || fleet.records() == 0);
 }
 
-async fn a_body_that_is_dropped_ends_before_its_lock(fleet: Fleet) {
+async fn body_that_is_dropped_ends_before_its_lock(fleet: Fleet) {
     let fleet = Arc::new(fleet);
     let locks = fleet.manager().await;
     let (witness, held) = witnessed(&fleet);
@@ -243,7 +243,7 @@ async fn a_body_that_is_dropped_ends_before_its_lock(fleet: Fleet) {
     wait_until("it is released", || fleet.records() == 0);
 }
 
-async fn a_body_that_is_cancelled_ends_before_its_lock(fleet: Fleet) {
+async fn body_that_is_cancelled_ends_before_its_lock(fleet: Fleet) {
     let fleet = Arc::new(fleet);
     let locks = fleet.manager().await;
     let (witness, held) = witnessed(&fleet);
@@ -272,7 +272,7 @@ async fn refused(locks: &LockManager, key: &str, options: &LockOptions) -> LockE
     }
 }
 
-async fn no_body_without_a_lock(fleet: Fleet) {
+async fn no_body_without_lock(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let once = PATIENT.timeout(Duration::ZERO);
     let body = async |_: &LockGuard| {

@@ -52,12 +52,12 @@ fn scripts(server: &RedisServer) -> u64 {
 
 /// How often a lock was asked for, released, and released by a token that did not hold it.
 fn asked_released_forgotten(server: &RedisServer) -> [u64; 3] {
-    // For each question the time is asked; each release looks who waits.
+    // Each acquisition reads the time; each release reads the waiting list.
     [server.calls("time"), server.calls("del"), server.calls("zrem")]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn free_keys_of_a_burst_cost_one_request_each() {
+async fn free_keys_of_burst_cost_one_request_each() {
     const KEYS: usize = 20_000;
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("it runs");
@@ -77,7 +77,7 @@ async fn free_keys_of_a_burst_cost_one_request_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn leases_beside_a_burst_are_renewed() {
+async fn leases_beside_burst_are_renewed() {
     const LEASES: usize = 1_000;
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("it runs");
@@ -97,7 +97,7 @@ async fn leases_beside_a_burst_are_renewed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_whose_time_ends_before_its_request_is_sent_is_told_so() {
+async fn caller_whose_time_ends_before_its_request_is_sent_is_told_so() {
     const CALLERS: usize = 2_000;
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
@@ -124,7 +124,7 @@ async fn a_caller_whose_time_ends_before_its_request_is_sent_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_are_not_polled_hold_up_nobody() {
+async fn unpolled_requests_hold_up_no_other() {
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("it runs");
     let mut unpolled: Vec<_> =
@@ -145,7 +145,7 @@ async fn requests_that_are_not_polled_hold_up_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_that_give_up_in_the_backlog_leave_nothing() {
+async fn callers_that_give_up_in_backlog_leave_nothing() {
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("it runs");
     for _ in 0..10 {
@@ -189,7 +189,7 @@ async fn over_a_link(delay: Duration, expire: Duration) -> (Vec<Call>, Acquired)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_server_is_asked_once() {
+async fn slow_server_is_asked_once() {
     for (delay, expire) in [(250, 60_000), (20, 1_000)] {
         let [delay, expire] = [delay, expire].map(Duration::from_millis);
         let (calls, acquired) = over_a_link(delay, expire).await;
@@ -199,7 +199,7 @@ async fn a_slow_server_is_asked_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiters_of_a_slow_server_ask_no_more_than_others() {
+async fn waiters_of_slow_server_ask_no_more_than_others() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     let patient = LockManager::builder().attempt_timeout(Duration::from_secs(30));
@@ -229,7 +229,7 @@ async fn waiters_of_a_slow_server_ask_no_more_than_others() {
 }
 
 #[tokio::test]
-async fn a_future_is_dropped_at_any_point_of_the_backlog() {
+async fn future_is_dropped_at_any_point_of_backlog() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     let locks = LockManager::connect(&server.url_through(proxy.port())).await.expect("it runs");

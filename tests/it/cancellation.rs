@@ -14,14 +14,14 @@ use test_support::wait_until;
 use crate::common::fleet::{Fleet, on_both_stores};
 
 on_both_stores! {
-    acquire_of_a_free_lock,
-    acquire_of_a_lock_that_is_held_throughout,
-    acquire_of_a_lock_that_is_being_released,
+    acquire_of_free_lock,
+    acquire_of_lock_that_is_held_throughout,
+    acquire_of_lock_that_is_being_released,
     release,
     extend,
     lost,
-    run_with_a_body_that_ends,
-    run_with_a_body_that_never_ends,
+    run_with_body_that_ends,
+    run_with_body_that_never_ends,
 }
 
 /// Longer than a test takes: a record that goes away was taken away.
@@ -105,7 +105,7 @@ async fn held(locks: &LockManager) -> LockGuard {
     locks.acquire("room", &OPTIONS).await.expect("it is free")
 }
 
-async fn acquire_of_a_free_lock(fleet: Fleet) {
+async fn acquire_of_free_lock(fleet: Fleet) {
     let warmed = warm(&fleet).await;
     for is_cold in [true, false] {
         at_every_poll(async |cut| {
@@ -120,24 +120,24 @@ async fn acquire_of_a_free_lock(fleet: Fleet) {
     }
 }
 
-async fn acquire_of_a_lock_that_is_held_throughout(fleet: Fleet) {
+async fn acquire_of_lock_that_is_held_throughout(fleet: Fleet) {
     let (locks, holder) = (warm(&fleet).await, warm(&fleet).await);
     let guard = held(&holder).await;
     for polls in 1..6 {
         for cut in [Cut::After(polls), Cut::BeforeNext(polls)] {
-            // Who waits may not be polled that often, as nothing happens; then it is cut by time.
+            // A waiter may not be polled that often, as nothing happens; then time ends the wait.
             let waiting = polled(cut, locks.acquire("room", &OPTIONS));
             let waited = tokio::time::timeout(Duration::from_millis(20), waiting).await;
             assert!(waited.is_err() || matches!(waited, Ok(None)));
             wait_until_idle(&locks);
         }
     }
-    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "nobody touched it");
+    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "the lock is ours");
     assert_clean(&fleet, &locks, "after the holder").await;
 }
 
 /// The holder releases while the other waits, so that some of the cuts fall on the hand-over.
-async fn acquire_of_a_lock_that_is_being_released(fleet: Fleet) {
+async fn acquire_of_lock_that_is_being_released(fleet: Fleet) {
     let (locks, holder) = (warm(&fleet).await, warm(&fleet).await);
     at_every_poll(async |cut| {
         let guard = held(&holder).await;
@@ -200,7 +200,7 @@ impl Drop for DropsInside<'_> {
     }
 }
 
-async fn run_with_a_body_that_ends(fleet: Fleet) {
+async fn run_with_body_that_ends(fleet: Fleet) {
     let locks = warm(&fleet).await;
     at_every_poll(async |cut| {
         let (started, inside) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -221,7 +221,7 @@ async fn run_with_a_body_that_ends(fleet: Fleet) {
     .await;
 }
 
-async fn run_with_a_body_that_never_ends(fleet: Fleet) {
+async fn run_with_body_that_never_ends(fleet: Fleet) {
     let locks = warm(&fleet).await;
     let inside = AtomicBool::new(false);
     let started = tokio::sync::Notify::new();

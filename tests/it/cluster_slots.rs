@@ -21,7 +21,7 @@ fn cluster() -> RedisServer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lock_and_fence_share_a_slot() {
+async fn lock_and_fence_share_slot() {
     let server = cluster();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let keys = [
@@ -67,7 +67,7 @@ async fn locks_share_no_record() {
 
 /// Where it is not so, the key is refused before anything is sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_whose_slot_a_fence_cannot_share() {
+async fn keys_whose_slot_fence_cannot_share() {
     let server = cluster();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     for key in ["room{", "room}", "{}room", "room:{}:{a}", "}room{a"] {
@@ -78,7 +78,7 @@ async fn keys_whose_slot_a_fence_cannot_share() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_does_not_have_the_slot_says_so() {
+async fn node_that_does_not_have_slot_says_so() {
     let server = RedisServer::builder().config("cluster-enabled", "yes").start();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let error = locks.acquire("room", &ONCE).await.expect_err("it serves no slots");

@@ -32,7 +32,7 @@ fn lazy(port: u16) -> LockManager {
 
 /// A connection that was opened while answers were lost stays mute, and the next one does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mute_connection_costs_a_caller_one_attempt() {
+async fn mute_connection_costs_caller_one_attempt() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     proxy.set(Direction::Replies, Fault::Swallow);
@@ -49,7 +49,7 @@ async fn a_mute_connection_costs_a_caller_one_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mute_connection_costs_a_holder_no_lease() {
+async fn mute_connection_costs_holder_no_lease() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     let locks = connect(proxy.port()).await;
@@ -70,7 +70,7 @@ async fn a_mute_connection_costs_a_holder_no_lease() {
 
 /// The holder's next renewal is twenty minutes away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_without_data_ends_leases_at_once() {
+async fn restart_without_data_ends_leases_at_once() {
     let server = RedisServer::start();
     let (locks, other) = (connect(server.port()).await, connect(server.port()).await);
     let renewed = locks.acquire("room", &LONG).await.expect("it is free");
@@ -82,7 +82,7 @@ async fn a_restart_without_data_ends_leases_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_with_data_ends_no_lease() {
+async fn restart_with_data_ends_no_lease() {
     let server = RedisServer::start();
     let locks = connect(server.port()).await;
     let renewed = locks.acquire("room", &LONG).await.expect("it is free");
@@ -100,7 +100,7 @@ async fn a_restart_with_data_ends_no_lease() {
 
 /// Callers that all try for four seconds share the openings, and find the server once it is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replica_costs_tens_of_connections() {
+async fn replica_costs_tens_of_connections() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     let locks = connect(proxy.port()).await;
@@ -132,7 +132,7 @@ async fn a_replica_costs_tens_of_connections() {
 
 /// A release or an extension over a connection to a replica goes on over the next connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_holder_behind_a_replica_finds_the_primary() {
+async fn holder_behind_replica_finds_primary() {
     let server = Arc::new(RedisServer::start());
     let proxy = Arc::new(Proxy::start(server.port()));
     let builder = LockManager::builder().attempt_timeout(Duration::from_secs(50));
@@ -159,7 +159,7 @@ async fn a_holder_behind_a_replica_finds_the_primary() {
 
 /// A server that is busy or loading when the manager begins to listen does not make it deaf.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_busy_is_listened_to_later() {
+async fn server_that_is_busy_is_listened_to_later() {
     let log = Log::record();
     for (command, error) in [
         ("SUBSCRIBE", "BUSY Redis is busy running a script. You can only call SCRIPT KILL"),
@@ -196,7 +196,7 @@ async fn a_server_that_is_busy_is_listened_to_later() {
 
 /// Some servers take no other commands on a connection that is subscribed, as in RESP2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pushes_have_a_connection_of_their_own_where_they_must() {
+async fn pushes_have_connection_of_their_own_where_they_must() {
     let log = Log::record();
     let server = RedisServer::start();
     let front = Front::start(server.port(), |parts, subscribed| match parts.first() {
@@ -225,7 +225,7 @@ async fn pushes_have_a_connection_of_their_own_where_they_must() {
 
 /// The connection breaks at SUBSCRIBE: that says nothing about the user's rights.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_breaks_while_it_is_set_up_is_opened_again() {
+async fn connection_that_breaks_while_it_is_set_up_is_opened_again() {
     let log = Log::record();
     let server = RedisServer::start();
     let broken = Arc::new(AtomicUsize::new(0));
@@ -257,7 +257,7 @@ async fn refusal(port: u16) -> (String, BackendErrorKind, bool) {
 
 /// A server that closes a connection says why.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_server_says_before_it_closes_is_in_the_error() {
+async fn what_server_says_before_it_closes_is_in_error() {
     let server = RedisServer::start();
     for (says, what, kind, retryable) in [
         (
@@ -288,7 +288,7 @@ async fn what_a_server_says_before_it_closes_is_in_the_error() {
 
 /// A proxy that does not know HELLO says so in its own words, or not at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_hello_the_older_protocol_is_spoken() {
+async fn without_hello_older_protocol_is_spoken() {
     for verdict in [
         Verdict::Refuse("ERR unsupported command `hello`"),
         Verdict::Refuse("ERR invalid request"),
@@ -323,7 +323,7 @@ fn closes_at_unknown(parts: &[String], scripts: bool) -> Verdict {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_proxy_that_runs_scripts_alone_is_enough() {
+async fn proxy_that_runs_scripts_alone_is_enough() {
     let log = Log::record();
     let server = RedisServer::start();
     let front = Front::start(server.port(), |parts, _| closes_at_unknown(parts, true));
@@ -337,7 +337,7 @@ async fn a_proxy_that_runs_scripts_alone_is_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_proxy_that_closes_at_scripts_without_keys_is_enough() {
+async fn proxy_that_closes_at_scripts_without_keys_is_enough() {
     let server = RedisServer::start();
     let front = Front::start(server.port(), |parts, _| match parts.first().map(String::as_str) {
         Some("EVAL") if parts[2] == "0" => Verdict::Close(""),
@@ -353,7 +353,7 @@ async fn a_proxy_that_closes_at_scripts_without_keys_is_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_proxy_without_scripts_over_several_keys_is_refused() {
+async fn proxy_without_scripts_over_several_keys_is_refused() {
     let server = RedisServer::start();
     let closes = Front::start(server.port(), |parts, _| closes_at_unknown(parts, false));
     let refuses = Front::start(server.port(), |parts, _| match parts.first().map(String::as_str) {
@@ -369,7 +369,7 @@ async fn a_proxy_without_scripts_over_several_keys_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_server_says_so() {
+async fn full_server_says_so() {
     let server = RedisServer::builder().config("maxclients", "1").start();
     let _only = loop {
         let mut client = TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");

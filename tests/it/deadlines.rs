@@ -56,7 +56,7 @@ async fn no_patience_asks_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn endless_patience_ends_with_the_holder() {
+async fn endless_patience_ends_with_holder() {
     let held = Held::new(Duration::from_secs(30)).await;
     let locks = held.locks.clone();
     let cancelled =
@@ -69,7 +69,7 @@ async fn endless_patience_ends_with_the_holder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn held_to_the_end() {
+async fn held_to_end() {
     let held = Held::new(Duration::from_secs(30)).await;
     let timeout = Duration::from_millis(300);
     let error = guarded(held.locks.acquire("room", &OPTIONS.timeout(timeout))).await;
@@ -91,7 +91,7 @@ async fn held_and_then_silent() {
 
 /// The deadline comes before the server has had its time to answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn held_and_then_silent_at_the_deadline() {
+async fn held_and_then_silent_at_deadline() {
     let held = Held::new(Duration::from_secs(10)).await;
     let error = held.silent_while_waiting(Duration::from_secs(2)).await;
     assert!(error.is_contended(), "{error}");

@@ -86,7 +86,7 @@ impl Hammer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_server_refuses() {
+async fn dead_server_refuses() {
     let server = RedisServer::start();
     let cold = LockManager::builder().connect_lazy(&server.url()).expect("a URL");
     let warm = connect(&server).await;
@@ -97,7 +97,10 @@ async fn a_dead_server_refuses() {
             let error = guarded(locks.acquire("room", &options)).await.expect_err("it is dead");
             assert_backend(&error, BackendErrorKind::Unreachable);
             assert!(error.is_retryable());
-            assert!(guarded(locks.try_acquire("room", &options)).await.is_err(), "nobody knows");
+            assert!(
+                guarded(locks.try_acquire("room", &options)).await.is_err(),
+                "the server is silent"
+            );
         }
     }
     assert_backend(
@@ -111,7 +114,7 @@ async fn a_dead_server_refuses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiters_outlive_a_restart() {
+async fn waiters_outlive_restart() {
     let server = RedisServer::start();
     let (locks, holder) = (connect(&server).await, connect(&server).await);
     let held = holder.acquire("room", &PATIENT).await.expect("it is free");
@@ -131,7 +134,7 @@ async fn waiters_outlive_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiters_of_a_server_that_stays_dead_get_errors() {
+async fn waiters_of_server_that_stays_dead_get_errors() {
     let server = RedisServer::start();
     let (locks, holder) = (connect(&server).await, connect(&server).await);
     let held = holder.acquire("room", &PATIENT).await.expect("it is free");
@@ -146,7 +149,7 @@ async fn waiters_of_a_server_that_stays_dead_get_errors() {
 
 /// A future that is kept aside, as in a `select!`, while the connection is being opened for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_kept_aside_keeps_nobody_from_connecting() {
+async fn unpolled_caller_keeps_no_other_from_connecting() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     proxy.set(Direction::Replies, Fault::Delay(Duration::from_millis(50)));
@@ -165,7 +168,7 @@ async fn a_caller_kept_aside_keeps_nobody_from_connecting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_network() {
+async fn silent_network() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     let builder = || LockManager::builder().attempt_timeout(Duration::from_millis(100));
@@ -184,7 +187,7 @@ async fn a_silent_network() {
     }
     let extended = guarded(held.extend(Duration::from_secs(20))).await;
     assert_backend(&extended.expect_err("it is silent"), BackendErrorKind::Timeout);
-    assert!(!held.is_lost(), "nobody said so");
+    assert!(!held.is_lost(), "no answer said so");
     let error = guarded(held.release()).await.expect_err("it is silent");
     assert_backend(&error, BackendErrorKind::Timeout);
     proxy.pass();
@@ -195,7 +198,7 @@ async fn a_silent_network() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_server() {
+async fn frozen_server() {
     let server = RedisServer::start();
     let cold = LockManager::builder().connect_lazy(&server.url()).expect("a URL");
     let warm = connect(&server).await;
@@ -211,7 +214,7 @@ async fn a_frozen_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_loading() {
+async fn server_that_is_loading() {
     let server = RedisServer::start();
     let locks = connect(&server).await;
     server.restart_loading();
@@ -226,7 +229,7 @@ async fn a_server_that_is_loading() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_out_of_memory() {
+async fn server_that_is_out_of_memory() {
     let server = RedisServer::builder().config("maxmemory-policy", "noeviction").start();
     let locks = connect(&server).await;
     let held = locks.acquire("held", &PATIENT).await.expect("it is free");
@@ -244,7 +247,7 @@ async fn a_server_that_is_out_of_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_primary_that_became_a_replica() {
+async fn primary_that_became_replica() {
     let (server, primary) = (RedisServer::start(), RedisServer::start());
     let locks = connect(&server).await;
     guarded(locks.run("room", &ONCE, async |_| ())).await.expect("it is free");
@@ -269,7 +272,7 @@ impl Drop for Stop<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_that_are_flushed_all_the_time() {
+async fn scripts_that_are_flushed_all_time() {
     let server = RedisServer::start();
     let locks = connect(&server).await;
     let done = AtomicBool::new(false);
@@ -296,7 +299,7 @@ async fn scripts_that_are_flushed_all_the_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_are_killed_all_the_time() {
+async fn connections_that_are_killed_all_time() {
     let server = RedisServer::start();
     let locks = connect(&server).await;
     Hammer::start(&locks, 20, 10, PATIENT)
@@ -327,23 +330,23 @@ async fn data_is_lost(lose: impl Fn(&RedisServer)) {
     assert_eq!(
         guarded(next.release()).await.ok(),
         Some(ReleaseOutcome::Released),
-        "nobody touched it"
+        "the lock is ours"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_without_data() {
+async fn restart_without_data() {
     data_is_lost(|server| server.restart(Data::Lose)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flush_of_all_data() {
+async fn flush_of_all_data() {
     data_is_lost(|server| drop(server.cli(&["FLUSHALL"]))).await;
 }
 
 /// MISCONF: the last save has failed. It passes, so an acquisition waits for its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waiters_outlive_a_failed_save() {
+async fn waiters_outlive_failed_save() {
     let server = RedisServer::builder().config("save", "3600 1").start();
     let dir = server.cli(&["CONFIG", "GET", "dir"]);
     let dir = dir.split_whitespace().last().expect("it has one").trim_matches('"');

@@ -36,7 +36,7 @@ fn on<'a>(command: &[&'a str], key: &'a str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn another_type_under_the_name_of_the_lock() {
+async fn another_type_under_name_of_lock() {
     let (server, locks) = start().await;
     for command in OTHER_TYPES {
         server.cli(&on(command, "room"));
@@ -47,7 +47,7 @@ async fn another_type_under_the_name_of_the_lock() {
 }
 
 #[tokio::test]
-async fn another_type_under_the_name_of_the_fence() {
+async fn another_type_under_name_of_fence() {
     let (server, locks) = start().await;
     for command in OTHER_TYPES {
         server.cli(&on(command, FENCE));
@@ -59,7 +59,7 @@ async fn another_type_under_the_name_of_the_fence() {
 
 /// What is no number of ours, or has none after it.
 #[tokio::test]
-async fn no_number_in_the_fence() {
+async fn no_number_in_fence() {
     let (server, locks) = start().await;
     let numbers = ["", "hello", "-1", "1.5", " 7", "7 ", "0x10", "1e3", "inf", "nan"];
     let beyond = ["9007199254740991", "9007199254740992", "10000000000000000", "1e300"];
@@ -70,7 +70,7 @@ async fn no_number_in_the_fence() {
 }
 
 #[tokio::test]
-async fn numbers_of_the_fence_keep_every_digit() {
+async fn numbers_of_fence_keep_every_digit() {
     let (server, locks) = start().await;
     for fence in ["0", "1", "1700000000000000"] {
         server.cli(&["SET", FENCE, fence]);
@@ -93,16 +93,16 @@ async fn numbers_of_the_fence_keep_every_digit() {
 }
 
 #[tokio::test]
-async fn a_record_without_expiry_is_held_and_said_so() {
+async fn record_without_expiry_is_held_and_said_so() {
     let (server, locks) = start().await;
-    server.cli(&["SET", "room", "somebody"]);
+    server.cli(&["SET", "room", "foreign"]);
     let patient = ONCE.timeout(Duration::from_millis(300));
     for options in [ONCE, patient] {
         let error = locks.acquire("room", &options).await.expect_err("it is held");
         assert!(matches!(error, LockError::Contended { no_expiry: true, .. }), "{error:?}");
         assert!(error.to_string().contains("has no expiry"), "{error}");
     }
-    assert_eq!(server.cli(&["GET", "room"]), "somebody");
+    assert_eq!(server.cli(&["GET", "room"]), "foreign");
     assert_eq!(server.cli(&["PTTL", "room"]), "-1");
     server.cli(&["PEXPIRE", "room", "3600000"]);
     let error = locks.acquire("room", &patient).await.expect_err("it is held");
@@ -110,9 +110,9 @@ async fn a_record_without_expiry_is_held_and_said_so() {
     assert!(!error.to_string().contains("expiry"), "{error}");
 }
 
-/// Somebody deletes a lock that is held, and puts something else in its place.
+/// A stranger deletes a lock that is held, and puts something else in its place.
 #[tokio::test]
-async fn a_lock_that_is_replaced_while_it_is_held() {
+async fn lock_that_is_replaced_while_it_is_held() {
     let (server, locks) = start().await;
     let strings: [&[&str]; 2] = [&["SET", "", "x"], &["SET", "", "x", "PX", "3600000"]];
     for command in OTHER_TYPES.into_iter().chain(strings) {

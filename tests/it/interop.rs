@@ -145,7 +145,7 @@ async fn redis_py_and_we_take_turns() {
 }
 
 #[tokio::test]
-async fn the_record_is_a_plain_string_with_an_expiry() {
+async fn record_is_plain_string_with_expiry() {
     let (server, locks) = start().await;
     let options = ONCE.expire(Duration::from_secs(60));
     let guard = locks.acquire("room:42", &options).await.expect("it is free");
@@ -159,7 +159,7 @@ async fn the_record_is_a_plain_string_with_an_expiry() {
 }
 
 #[tokio::test]
-async fn whoever_uses_set_nx_px_is_excluded_and_excludes() {
+async fn set_nx_px_excludes_and_is_excluded() {
     let (server, locks) = start().await;
     let set = |value| server.cli(&["SET", "room:42", value, "NX", "PX", "3600000"]);
     let release = |value| server.cli(&["EVAL", REDLOCK_RELEASE, "1", "room:42", value]);
@@ -167,7 +167,7 @@ async fn whoever_uses_set_nx_px_is_excluded_and_excludes() {
     let guard = locks.acquire("room:42", &ONCE).await.expect("it is free");
     assert_eq!(set("theirs"), "(nil)");
     assert_eq!(release("theirs"), "0");
-    guard.extend(Duration::from_secs(60)).await.expect("nobody touched it");
+    guard.extend(Duration::from_secs(60)).await.expect("the lock is ours");
     assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released));
 
     assert_eq!(set("theirs"), "OK");
@@ -179,7 +179,7 @@ async fn whoever_uses_set_nx_px_is_excluded_and_excludes() {
 }
 
 #[tokio::test]
-async fn whoever_holds_our_token_may_release() {
+async fn release_by_token_from_outside_counts() {
     let (server, locks) = start().await;
     let guard = locks.acquire("room:42", &ONCE).await.expect("it is free");
     let token = server.cli(&["GET", "room:42"]);

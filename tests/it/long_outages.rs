@@ -40,7 +40,7 @@ impl Network {
     /// Goes on with the outage, ends it, and sees that the key becomes free.
     async fn assert_free_after_outage(&self) {
         tokio::time::sleep(OUTAGE).await;
-        assert!(self.is_held(), "nobody could release it");
+        assert!(self.is_held(), "no release reached the server");
         self.proxy.pass();
         wait_until("the key is free", || !self.is_held());
         wait_until("nothing is in hand", || self.locks.in_hand().tasks == 0);
@@ -68,7 +68,7 @@ fn begin(proxy: &Proxy, outage: Outage) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lock_of_a_lost_answer_is_released_after_the_outage() {
+async fn lock_of_lost_answer_is_released_after_outage() {
     for outage in [Outage::Refuses, Outage::Swallows, Outage::Mutes] {
         let network = Network::new().await;
         // The request is taken back behind it, unless the outage begins before.
@@ -93,7 +93,7 @@ async fn lock_of_a_lost_answer_is_released_after_the_outage() {
 
 /// The waiter asks for a lease much shorter than that which it passes on.
 #[tokio::test(flavor = "multi_thread")]
-async fn old_token_of_a_lost_pass_is_released_after_the_outage() {
+async fn old_token_of_lost_pass_is_released_after_outage() {
     for outage in [Outage::Refuses, Outage::Swallows, Outage::Mutes] {
         let network = Network::new().await;
         let guard = network.locks.acquire("room", &LONG).await.expect("it is free");
@@ -112,7 +112,7 @@ async fn old_token_of_a_lost_pass_is_released_after_the_outage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lock_whose_extension_was_not_answered_is_released_after_the_outage() {
+async fn lock_whose_extension_was_not_answered_is_released_after_outage() {
     let network = Network::new().await;
     let brief = LONG.expire(Duration::from_secs(1));
     let guard = network.locks.acquire("room", &brief).await.expect("it is free");

@@ -58,12 +58,12 @@ async fn extended(guard: &LockGuard) {
     loop {
         match guard.extend(Duration::from_secs(7200)).await {
             Err(error @ LockError::Backend { .. }) => assert!(error.is_retryable(), "{error}"),
-            outcome => return outcome.expect("nobody took it from us"),
+            outcome => return outcome.expect("the lock is ours"),
         }
     }
 }
 
-/// Releases a lock that nobody took from us. One whose answer takes longer than an attempt is
+/// Releases a lock that is still ours. One whose answer takes longer than an attempt is
 /// released in the background.
 async fn released(guard: LockGuard) {
     match guard.release().await {
@@ -111,20 +111,20 @@ async fn cancel_while_held(attempt: Duration, held: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_request_is_taken_back_behind_it() {
+async fn cancelled_request_is_taken_back_behind_it() {
     cancel_while_held(Duration::from_secs(30), Duration::ZERO).await;
 }
 
 /// So late that another connection was asked to take it back as well.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_request_that_arrives_late_is_taken_back_behind_it() {
+async fn cancelled_request_that_arrives_late_is_taken_back_behind_it() {
     cancel_while_held(Duration::from_millis(100), Duration::from_millis(500)).await;
 }
 
 /// A token whose request was not answered is over: what it took is given back, and another one is
 /// asked under.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unanswered_request_is_taken_back_and_made_anew() {
+async fn unanswered_request_is_taken_back_and_made_anew() {
     let network = Network::new(Duration::from_millis(500)).await;
     let Network { server, proxy, monitor, locks, .. } = &network;
     proxy.set(Direction::Replies, Fault::Hold);
@@ -146,7 +146,7 @@ async fn an_unanswered_request_is_taken_back_and_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_that_gives_up_leaves_no_orphan() {
+async fn caller_that_gives_up_leaves_no_orphan() {
     let network = Network::new(Duration::from_millis(200)).await;
     let Network { server, proxy, monitor, locks } = &network;
     proxy.set(Direction::Replies, Fault::Swallow);
@@ -160,7 +160,7 @@ async fn a_caller_that_gives_up_leaves_no_orphan() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_released_lock_whose_answer_is_lost_is_released() {
+async fn released_lock_whose_answer_is_lost_is_released() {
     let network = Network::new(Duration::from_millis(200)).await;
     let Network { proxy, locks, .. } = &network;
     for requests_too in [false, true] {
@@ -205,24 +205,24 @@ async fn replace_the_connection(fault: Fault, direction: Direction) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_lost_replies_replace_the_connection() {
+async fn two_lost_replies_replace_connection() {
     replace_the_connection(Fault::Swallow, Direction::Replies).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_late_replies_replace_the_connection() {
+async fn two_late_replies_replace_connection() {
     replace_the_connection(Fault::Hold, Direction::Replies).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_late_requests_replace_the_connection() {
+async fn two_late_requests_replace_connection() {
     replace_the_connection(Fault::Hold, Direction::Requests).await;
 }
 
 /// A runtime takes its connection along when it ends, but what was sent may still arrive: later
 /// than what is sent over another connection to take it back.
 #[test]
-fn a_request_that_outlives_its_runtime_is_taken_back() {
+fn request_that_outlives_its_runtime_is_taken_back() {
     let runtime = || tokio::runtime::Runtime::new().expect("there are threads");
     let first = runtime();
     let network = first.block_on(Network::new(Duration::from_secs(1)));
@@ -244,7 +244,7 @@ fn a_request_that_outlives_its_runtime_is_taken_back() {
 /// A proxy that gives up on a slow server says so in words of its own, and the server carries the
 /// request out all the same. So does one whose answer is none of the script's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_leaves_the_outcome_open_is_taken_back_and_asked_again() {
+async fn answer_that_leaves_outcome_open_is_taken_back_and_asked_again() {
     for answer in ["-ERR Connection timed out\r\n", "-upstream failure\r\n", "+what\r\n"] {
         let network = Network::new(Duration::from_secs(1)).await;
         let Network { server, proxy, monitor, locks, .. } = &network;

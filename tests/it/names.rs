@@ -52,7 +52,7 @@ fn kill_connections(server: &RedisServer) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idle_manager_has_another_name_after_its_connections_have_ended() {
+async fn idle_manager_has_another_name_after_its_connections_have_ended() {
     let server = RedisServer::start();
     let (locks, other) = (connect(&server).await, connect(&server).await);
     let old = wait_for_turn(&server, &locks, &other).await;
@@ -78,7 +78,7 @@ async fn an_idle_manager_has_another_name_after_its_connections_have_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_holder_keeps_its_name_when_its_connections_end() {
+async fn holder_keeps_its_name_when_its_connections_end() {
     let server = RedisServer::start();
     let (locks, other) = (connect(&server).await, connect(&server).await);
     let old = wait_for_turn(&server, &locks, &other).await;

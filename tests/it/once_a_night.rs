@@ -26,7 +26,7 @@ async fn import(runs: &AtomicU64) -> Result<u64, Infallible> {
 }
 
 #[tokio::test]
-async fn a_run_that_has_ended_is_not_repeated_in_its_night() {
+async fn run_that_has_ended_is_not_repeated_in_its_night() {
     let server = RedisServer::start();
     let runs = AtomicU64::new(0);
     for night in ["2026-12-01", "2026-12-02"] {
@@ -42,7 +42,7 @@ async fn a_run_that_has_ended_is_not_repeated_in_its_night() {
 }
 
 #[tokio::test]
-async fn a_run_that_fails_is_another_process_turn() {
+async fn run_that_fails_is_another_process_turn() {
     let server = RedisServer::start();
     let [first, second] = fleet(&server).await;
     let failed = once(&first, "2026-12-01", async |_| Err("no connection")).await;
@@ -59,7 +59,7 @@ async fn import_alone(runs: &AtomicU64) -> Result<Option<u64>, LockError> {
 
 /// It prevents overlap, and no second run.
 #[tokio::test]
-async fn skip_if_locked_repeats_a_run_that_has_ended() {
+async fn skip_if_locked_repeats_run_that_has_ended() {
     let server = RedisServer::start();
     let runs = AtomicU64::new(0);
     for (locks, count) in fleet(&server).await.iter().zip(1..) {

@@ -91,7 +91,7 @@ async fn count(dir: &Path, lock: &LockGuard) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crashed_holder_frees_the_lock() {
+async fn crashed_holder_frees_lock() {
     let (server, dir) = (RedisServer::start(), Dir::new("crash"));
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let holder = Role::start(CHILD, "hold", &server, &dir);
@@ -109,7 +109,7 @@ async fn a_crashed_holder_frees_the_lock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_holder_knows_that_it_is_late() {
+async fn frozen_holder_knows_that_it_is_late() {
     let (server, dir) = (RedisServer::start(), Dir::new("freeze"));
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let holder = Role::start(CHILD, "hold", &server, &dir);

@@ -1,7 +1,7 @@
 //! What the README shows is what is built and run.
 
 #[test]
-fn the_first_listing_is_the_quickstart() {
+fn first_listing_is_quickstart() {
     let readme = include_str!("../../README.md");
     let quickstart = include_str!("../../examples/quickstart.rs");
     let (_, program) = quickstart.split_once("\n\n").expect("a description, then the program");
@@ -12,7 +12,7 @@ fn the_first_listing_is_the_quickstart() {
 }
 
 #[test]
-fn the_listing_for_once_a_night_is_in_its_example() {
+fn listing_for_once_night_is_in_its_example() {
     let readme = include_str!("../../README.md");
     let (_, section) = readme.split_once("### Once a night").expect("the section is there");
     let (_, listing) = section.split_once("```rust\n").expect("it has a listing");

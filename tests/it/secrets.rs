@@ -30,7 +30,7 @@ fn assert_error_secret(error: &LockError) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn passwords_are_told_to_nobody() {
+async fn passwords_appear_nowhere() {
     let log = Log::record();
     let key = LockKey::new("secrets");
     let server = RedisServer::builder().user("app", PASSWORD, "~* +@all").start();

@@ -1,4 +1,4 @@
-//! Single flight: one computes, the rest have its result, and nobody hangs when it fails.
+//! Single flight: one caller computes, the others get its result, and none hangs when it fails.
 
 mod deadlines;
 mod encoding;

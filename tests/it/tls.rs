@@ -37,7 +37,7 @@ fn client_certificate(server: &RedisServer) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn a_root_certificate_of_ones_own() {
+async fn root_certificate_of_ones_own() {
     let server = RedisServer::builder().tls().password("word").start();
     let locks = connect(&server, trusting(&server)).await.expect("the certificate is trusted");
     locks.run("room", &ONCE, async |_| ()).await.expect("it works");
@@ -46,11 +46,11 @@ async fn a_root_certificate_of_ones_own() {
 }
 
 #[tokio::test]
-async fn a_root_certificate_of_somebody_else() {
+async fn foreign_root_certificate_is_refused() {
     let (server, other) =
         (RedisServer::builder().tls().start(), RedisServer::builder().tls().start());
     for tls in [trusting(&other), TlsConfig::new()] {
-        let error = connect(&server, tls).await.expect_err("nobody vouches for the server");
+        let error = connect(&server, tls).await.expect_err("the authority is unknown");
         let LockError::Connect { source, .. } = &error else { panic!("{error:?}") };
         assert_eq!(source.kind(), BackendErrorKind::Configuration, "{error}");
         says_nothing_twice(&error);
@@ -60,7 +60,7 @@ async fn a_root_certificate_of_somebody_else() {
 }
 
 #[tokio::test]
-async fn a_client_certificate() {
+async fn client_certificate_is_shown() {
     let server = RedisServer::builder().tls().config("tls-auth-clients", "yes").start();
     let (certificate, key) = client_certificate(&server);
     let tls = trusting(&server).client_certificate(certificate, key);

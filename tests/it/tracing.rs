@@ -1,4 +1,4 @@
-//! What is logged: where the time goes, and what somebody has to know about.
+//! The log: where the time goes, and which faults an operator has to know.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn event(log: &Log, message: &str, key: &LockKey) -> Record {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_healthy_lock_says_nothing_above_debug() {
+async fn healthy_lock_says_nothing_above_debug() {
     let (log, _server, locks, key) = start("healthy").await;
     let inside = async |_: &_| tracing::info!(key = "the body of healthy", "at work");
     locks.run(key.clone(), &ONCE, inside).await.expect("it is free");
@@ -71,7 +71,7 @@ async fn a_healthy_lock_says_nothing_above_debug() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_acquisition_has_no_outcome() {
+async fn cancelled_acquisition_has_no_outcome() {
     let (log, _server, locks, key) = start("cancelled").await;
     let _guard = locks.acquire(key.clone(), &ONCE).await.expect("it is free");
     let patient = LockOptions::new().timeout(Duration::from_secs(60));
@@ -81,7 +81,7 @@ async fn a_cancelled_acquisition_has_no_outcome() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_lock_is_a_warning() {
+async fn lost_lock_is_warning() {
     let (log, server, locks, key) = start("lost").await;
     let guard = locks.acquire(key.clone(), &ONCE).await.expect("it is free");
     server.cli(&["DEL", key.as_str()]);
@@ -92,7 +92,7 @@ async fn a_lost_lock_is_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_server_is_a_warning() {
+async fn dead_server_is_warning() {
     let (log, server, locks, key) = start("dead").await;
     let options = ONCE.expire(Duration::from_secs(1));
     let first = locks.acquire(key.clone(), &options).await.expect("it is free");
@@ -131,14 +131,14 @@ async fn a_dead_server_is_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_warns_once_of_the_locks_that_it_ends() {
+async fn shutdown_warns_once_of_locks_that_it_ends() {
     let (log, _server, locks, key) = start("shutdown").await;
     let keys: Vec<_> = (0..20).map(|number| key.clone().part(number)).collect();
     let mut guards = Vec::new();
     for key in &keys {
         guards.push(locks.acquire(key.clone(), &ONCE).await.expect("it is free"));
     }
-    // Those who are told let go.
+    // The holders let go when they hear of the loss.
     let released = async {
         for guard in guards {
             assert_eq!(guard.lost().await, LostReason::ShutDown);

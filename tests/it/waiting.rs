@@ -25,7 +25,7 @@ use crate::common::waiters::{listed, wait_until_clean, wait_until_idle, wait_unt
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Longer than a test takes: nobody gets the lock because a lease has run out.
+/// Longer than a test takes: no lease expires.
 const LONG: LockOptions =
     LockOptions::new().expire(SECOND.saturating_mul(3600)).timeout(SECOND.saturating_mul(50));
 

@@ -12,11 +12,11 @@ use crate::common::{
     waiters::{listed, wait_until_clean, wait_until_idle, wait_until_listed},
 };
 
-/// Longer than a test takes: nobody gets the lock because a lease has run out.
+/// Longer than a test takes: no lease expires.
 const LONG: LockOptions =
     LockOptions::new().expire(Duration::from_secs(3600)).timeout(Duration::from_secs(50));
 
-/// All that a user needs who may not use channels, on a server of version 7.
+/// The rights of a user without channels, on a server of version 7.
 const RULES: &str = "~room* +evalsha +eval +set +get +pttl +pexpire +del +time \
                      +zcard +zadd +zscore +zrange +zrem";
 
@@ -75,7 +75,7 @@ async fn takes_turns(server: &RedisServer, url: &str) {
         wait_until("they wait", || {
             waiter.in_hand().keys == 1 && warnings(&log, server.port()) == round.min(1) + 1
         });
-        assert!(listed(server).is_empty(), "who is not told is not listed");
+        assert!(listed(server).is_empty(), "a waiter without pushes is not listed");
         guard.release().await.expect("the server answers");
         all(callers).await;
         if round == 2 {
@@ -89,7 +89,7 @@ async fn takes_turns(server: &RedisServer, url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_may_not_use_channels() {
+async fn user_without_channels_takes_turns() {
     let server = limited("");
     takes_turns(&server, &server.url_of_user("app")).await;
     let server = limited("+subscribe +publish");
@@ -97,19 +97,19 @@ async fn a_user_who_may_not_use_channels() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_may_listen_and_not_tell() {
+async fn user_that_may_only_subscribe_takes_turns() {
     let server = limited("&cl1:* +subscribe");
     takes_turns(&server, &server.url_of_user("app")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_may_tell_and_not_listen() {
+async fn user_that_may_only_publish_takes_turns() {
     let server = limited("&cl1:* +publish");
     takes_turns(&server, &server.url_of_user("app")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_speaks_resp2_alone() {
+async fn server_that_speaks_resp2_alone() {
     let server = RedisServer::builder().config("rename-command", "HELLO \"\"").start();
     takes_turns(&server, &server.url()).await;
     let server = RedisServer::start();
@@ -118,7 +118,7 @@ async fn a_server_that_speaks_resp2_alone() {
 
 /// With the rights that the warning names there are pushes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_may_use_channels() {
+async fn user_with_channels_gets_pushes() {
     let log = Log::record();
     let server = limited("&cl1:* +subscribe +publish");
     let url = server.url_of_user("app");
@@ -134,7 +134,7 @@ async fn a_user_who_may_use_channels() {
 
 /// One manager is told, and the other is not, or cannot tell.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fleet_of_both_kinds() {
+async fn fleet_of_both_kinds() {
     for more in ["", "&cl1:* +subscribe", "&cl1:* +publish"] {
         let server = limited(more);
         let (told, untold) =
@@ -154,9 +154,9 @@ async fn a_fleet_of_both_kinds() {
     }
 }
 
-/// Managers that are told hand the lock to each other. Who is not told finds it free between them.
+/// Managers with pushes hand the lock to each other. A waiter without pushes finds it free between them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_not_told_beside_two_who_are() {
+async fn waiter_without_pushes_gets_turns_beside_two_with_them() {
     let server = limited("");
     let managers = [manager(&server.url()).await, manager(&server.url()).await];
     let callers: Vec<_> =
@@ -166,9 +166,9 @@ async fn who_is_not_told_beside_two_who_are() {
     callers.iter().for_each(JoinHandle::abort);
 }
 
-/// The other way round: the tokens of the one who cannot tell say so.
+/// The other way round: the tokens of the manager that cannot publish say so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_told_beside_one_who_is_not() {
+async fn waiter_with_pushes_gets_turns_beside_one_without_them() {
     let server = limited("");
     let untold = manager(&server.url_of_user("app")).await;
     let callers = sections(&untold, 20, usize::MAX);
@@ -184,7 +184,7 @@ async fn who_is_told_beside_one_who_is_not() {
     callers.iter().for_each(JoinHandle::abort);
 }
 
-/// Whether the manager of a user who has these rights says that it hands its locks on, at first and
+/// Whether the manager of a user with these rights says that it hands its locks on, at first and
 /// after its first release.
 async fn tells(rules: &str) -> [bool; 2] {
     let server = RedisServer::builder().user("app", "word", rules).start();
@@ -201,7 +201,7 @@ async fn tells(rules: &str) -> [bool; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_cannot_tell_says_so() {
+async fn holder_that_cannot_publish_says_so_by_its_token() {
     assert_eq!(tells(RULES).await, [false, false]);
     assert_eq!(tells(&format!("resetchannels {RULES} &cl1:* +subscribe")).await, [false, false]);
     assert_eq!(tells(&format!("resetchannels {RULES} &cl1:* +publish")).await, [true, true]);
@@ -211,7 +211,7 @@ async fn who_cannot_tell_says_so() {
 
 /// Another connection of the manager, for another runtime, may publish as the first one could.
 #[test]
-fn what_is_known_of_the_lists_outlasts_a_connection() {
+fn what_is_known_of_lists_outlasts_connection() {
     let server = RedisServer::builder().user("app", "word", &without_lists()).start();
     let mut locks = None;
     for _ in 0..3 {
@@ -238,7 +238,7 @@ fn what_is_known_of_the_lists_outlasts_a_connection() {
 /// A lock is passed on while there is no connection, and the one that is being opened hangs for
 /// longer than the question has. No push tells the manager that it is its own lock that it waits for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pass_that_was_never_sent() {
+async fn pass_that_was_never_sent() {
     let server = limited("");
     let proxy = Proxy::start(server.port());
     let url = server.url_of_user("app");
@@ -252,7 +252,7 @@ async fn a_pass_that_was_never_sent() {
         async move { locks.acquire("room", &LONG.expire(Duration::from_secs(60))).await }
     });
     let connections = |number| locks.in_hand().connections == number;
-    // One that is not set up yet is opened again, which nobody notices.
+    // A connection that is not set up yet is opened again, which the manager does not notice.
     let is_set_up = || warnings(&log, proxy.port()) == 1;
     wait_until("it waits", || connections(2) && proxy.open() == 2 && is_set_up());
     proxy.swallow();
@@ -262,7 +262,7 @@ async fn a_pass_that_was_never_sent() {
     let overdue = async {
         loop {
             match locks.try_acquire("room", &LONG).await {
-                Ok(guard) => assert!(guard.is_none(), "nobody is there"),
+                Ok(guard) => assert!(guard.is_none(), "there is no server"),
                 Err(error) => break error,
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -277,9 +277,9 @@ async fn a_pass_that_was_never_sent() {
     wait_until_clean(&server);
 }
 
-/// A user who may use channels, and not the lists in which managers wait.
+/// A user with channels, and without the lists in which managers wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_may_not_be_listed() {
+async fn user_without_lists_takes_turns() {
     let log = Log::record();
     let server = RedisServer::builder().user("app", "word", &without_lists()).start();
     let url = server.url_of_user("app");

@@ -9,7 +9,7 @@ async fn when(locked: bool, asked: &AtomicUsize) -> Result<bool, LockError> {
 }
 
 #[tokio::test]
-async fn when_decides_once_whether_there_is_a_lock() {
+async fn when_decides_once_whether_there_is_lock() {
     let (locks, asked) = (LockManager::in_memory(), AtomicUsize::new(0));
     assert!(locks.scope(when(true, &asked)).await.expect("free"));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
@@ -33,7 +33,7 @@ impl Service {
 }
 
 #[tokio::test]
-async fn with_names_the_manager() {
+async fn with_names_manager() {
     let service = Service { locks: LockManager::in_memory() };
     let scope = LockManager::in_memory();
     assert_eq!(scope.scope(service.with(&scope)).await.expect("free"), (true, false));
@@ -45,7 +45,7 @@ async fn token() -> Result<i64, LockError> {
 }
 
 #[tokio::test]
-async fn bind_gives_the_guard_with_its_token() {
+async fn bind_gives_guard_with_its_token() {
     let locks = LockManager::in_memory();
     let first = locks.scope(token()).await.expect("free");
     assert!(locks.scope(token()).await.expect("free") > first);
@@ -61,7 +61,7 @@ fn describe(error: LockError) -> String {
 }
 
 #[tokio::test]
-async fn or_else_path_makes_the_return_value() {
+async fn or_else_path_makes_return_value() {
     let locks = LockManager::in_memory();
     assert_eq!(locks.scope(or_else_path()).await, "done");
     let _held = locks.acquire("path", &LockOptions::new()).await.expect("free");
@@ -81,7 +81,7 @@ async fn or_else_closure(name: String, calls: &AtomicUsize) -> (String, bool) {
 }
 
 #[tokio::test]
-async fn or_else_closure_has_the_arguments() {
+async fn or_else_closure_has_arguments() {
     let (locks, calls) = (LockManager::in_memory(), AtomicUsize::new(0));
     let run = || locks.scope(or_else_closure("a".to_owned(), &calls));
     assert_eq!(run().await, ("a!".to_owned(), false));
@@ -172,7 +172,7 @@ async fn inner() -> Result<(), LockError> {
 }
 
 #[tokio::test]
-async fn a_nested_lock_fails_at_once() {
+async fn nested_lock_fails_at_once() {
     let nested = LockManager::in_memory().scope(outer()).await;
     assert!(matches!(nested, Err(LockError::Nested { .. })), "{nested:?}");
 }

@@ -24,7 +24,7 @@ async fn run(runs: &AtomicUsize, fail: bool) -> Result<bool, Failed> {
 }
 
 #[tokio::test]
-async fn outcome_is_returned_and_the_lock_is_free_again() {
+async fn outcome_is_returned_and_lock_is_free_again() {
     let (locks, runs) = (LockManager::in_memory(), AtomicUsize::new(0));
     assert_eq!(locks.scope(run(&runs, false)).await, Ok(true));
     assert_eq!(locks.scope(run(&runs, true)).await, Err(Failed::Body));
@@ -33,7 +33,7 @@ async fn outcome_is_returned_and_the_lock_is_free_again() {
 }
 
 #[tokio::test]
-async fn does_not_run_without_the_lock() {
+async fn does_not_run_without_lock() {
     let (locks, runs) = (LockManager::in_memory(), AtomicUsize::new(0));
     let held = locks.acquire("body", &LockOptions::new()).await.expect("free");
     assert_eq!(locks.scope(run(&runs, false)).await, Err(Failed::Lock));
@@ -52,7 +52,7 @@ async fn panics(_id: u64) -> Result<(), LockError> {
 }
 
 #[tokio::test]
-async fn panic_is_the_callers_and_frees_the_lock() {
+async fn panic_reaches_caller_and_frees_lock() {
     let locks = LockManager::in_memory();
     let scope = locks.clone();
     let task = tokio::spawn(async move { scope.scope(panics(1)).await });

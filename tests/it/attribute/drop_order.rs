@@ -18,7 +18,7 @@ async fn all_kinds(
 }
 
 #[tokio::test]
-async fn every_argument_is_dropped_under_the_lock() {
+async fn every_argument_is_dropped_under_lock() {
     let of = Witnesses::new();
     let pair = (of.witness("d"), of.witness("e"));
     let (a, b, c) = (of.witness("a"), of.witness("b"), of.witness("c"));
@@ -39,7 +39,7 @@ async fn simple(a: Witness, b: Witness, c: Witness, locks: &LockManager) -> Resu
 }
 
 #[tokio::test]
-async fn arguments_are_dropped_in_the_order_of_a_plain_function() {
+async fn arguments_are_dropped_in_order_of_plain_function() {
     let of = Witnesses::new();
     let (a, b, c) = (of.witness("a"), of.witness("b"), of.witness("c"));
     simple(a, b, c, &of.locks).await.expect("free");
@@ -65,7 +65,7 @@ impl Owner {
 }
 
 #[tokio::test]
-async fn receivers_are_dropped_under_the_lock() {
+async fn receivers_are_dropped_under_lock() {
     let of = Witnesses::new();
     let owner = || Owner { witness: of.witness("self"), name: "ab".to_owned() };
     assert_eq!(owner().by_value().await.expect("free"), 2);
@@ -85,7 +85,7 @@ async fn waits_for_ever(
 }
 
 #[tokio::test]
-async fn arguments_are_dropped_under_the_lock_when_the_call_is_cancelled() {
+async fn arguments_are_dropped_under_lock_when_call_is_cancelled() {
     let of = Witnesses::new();
     {
         let pair = (of.witness("b"), of.witness("c"));
@@ -106,7 +106,7 @@ async fn panics(_a: Witness, locks: &LockManager) -> Result<(), LockError> {
 }
 
 #[tokio::test]
-async fn arguments_are_dropped_under_the_lock_when_the_body_panics() {
+async fn arguments_are_dropped_under_lock_when_body_panics() {
     let of = Witnesses::new();
     let (witness, locks) = (of.witness("a"), of.locks.clone());
     let task = tokio::spawn(async move { panics(witness, &locks).await });
@@ -133,7 +133,7 @@ impl Service for Owner {
 }
 
 #[tokio::test]
-async fn arguments_of_a_boxed_method_are_dropped_under_the_lock() {
+async fn arguments_of_boxed_method_are_dropped_under_lock() {
     let of = Witnesses::new();
     let owner = Box::new(Owner { witness: of.witness("self"), name: String::new() });
     owner.serve(of.witness("a"), (of.witness("b"), of.witness("c"))).await.expect("free");

@@ -20,7 +20,7 @@ async fn plain(id: u64, argument: Large) -> Result<u8, LockError> {
 }
 
 #[test]
-fn is_larger_by_the_arguments_and_little_more() {
+fn is_larger_by_arguments_and_little_more() {
     let locked = size_of_val(&locked(1, Large([0; ARGUMENT])));
     let plain = size_of_val(&plain(1, Large([0; ARGUMENT])));
     assert!(locked <= plain + ARGUMENT + 512, "{locked} against {plain}");

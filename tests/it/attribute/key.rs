@@ -19,7 +19,7 @@ async fn once(id: Counted<'_>) -> Result<String, LockError> {
 }
 
 #[tokio::test]
-async fn is_evaluated_once_however_often_the_server_is_asked() {
+async fn is_evaluated_once_however_often_server_is_asked() {
     let locks = LockManager::in_memory();
     let asked = AtomicUsize::new(0);
     assert_eq!(locks.scope(once(Counted(&asked))).await.expect("free"), "once:x");
@@ -38,7 +38,7 @@ async fn mutated(mut id: String, locks: &LockManager) -> Result<(), LockError> {
 }
 
 #[tokio::test]
-async fn is_that_of_before_the_body() {
+async fn is_that_of_before_body() {
     let locks = LockManager::in_memory();
     locks.scope(mutated("a".to_owned(), &locks)).await.expect("free");
     assert!(!is_held(&locks, "mutated:a").await);
@@ -50,7 +50,7 @@ async fn template(a: &str, b: u8) -> Result<LockKey, LockError> {
 }
 
 #[tokio::test]
-async fn of_a_template_equals_that_of_parts() {
+async fn of_template_equals_that_of_parts() {
     let locks = LockManager::in_memory();
     for a in ["x", "x:y", "%", "{x}", ""] {
         let key = locks.scope(template(a, 1)).await.expect("free");

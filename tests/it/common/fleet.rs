@@ -71,7 +71,7 @@ pub(crate) fn records(server: &RedisServer) -> usize {
 pub(crate) const PATIENT: LockOptions =
     LockOptions::new().timeout(Duration::from_secs(60)).expire(Duration::from_secs(60));
 
-/// The shortest lease, which nobody renews.
+/// The shortest lease, without renewal.
 pub(crate) const SHORT_LEASE: LockOptions = PATIENT.expire(Duration::from_millis(100)).renew(false);
 
 /// How a lock was lost, if that is what the error says.
@@ -93,13 +93,15 @@ macro_rules! on_both_stores {
         mod memory {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() {
-                crate::common::fleet::guarded(super::$test(crate::common::fleet::Fleet::memory())).await;
+                use crate::common::fleet::{Fleet, guarded};
+                guarded(super::$test(Fleet::memory())).await;
             })+
         }
         mod redis {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() {
-                crate::common::fleet::guarded(super::$test(crate::common::fleet::Fleet::redis())).await;
+                use crate::common::fleet::{Fleet, guarded};
+                guarded(super::$test(Fleet::redis())).await;
             })+
         }
     };

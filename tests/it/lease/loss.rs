@@ -14,12 +14,12 @@ use cache_lock::{LockGuard, LockOptions, LostReason, OnLost};
 use crate::common::fleet::{Fleet, PATIENT, SHORT_LEASE, loss, on_both_stores};
 
 on_both_stores!(
-    a_body_is_cancelled_where_it_stands,
-    a_body_may_be_left_to_finish,
-    a_body_that_is_ready_has_won,
-    a_body_is_not_polled_after_the_end,
-    a_loss_before_the_wait_for_it_is_not_missed,
-    a_held_lease_is_not_lost,
+    body_is_cancelled_where_it_stands,
+    body_may_be_left_to_finish,
+    body_that_is_ready_has_won,
+    body_is_not_polled_after_end,
+    loss_before_wait_for_it_is_not_missed,
+    held_lease_is_not_lost,
 );
 
 /// Longer than the shortest lease.
@@ -29,7 +29,7 @@ const TOO_LONG: Duration = Duration::from_millis(200);
 const BEGINS: LockOptions = PATIENT.expire(Duration::from_secs(2)).renew(false);
 const LONGER: Duration = Duration::from_millis(2100);
 
-async fn a_body_is_cancelled_where_it_stands(fleet: Fleet) {
+async fn body_is_cancelled_where_it_stands(fleet: Fleet) {
     struct Flag(Arc<AtomicBool>);
     impl Drop for Flag {
         fn drop(&mut self) {
@@ -50,7 +50,7 @@ async fn a_body_is_cancelled_where_it_stands(fleet: Fleet) {
     assert!(dropped.load(Ordering::SeqCst) && !finished.load(Ordering::SeqCst));
 }
 
-async fn a_body_may_be_left_to_finish(fleet: Fleet) {
+async fn body_may_be_left_to_finish(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let body = async |lock: &LockGuard| {
         assert!(!lock.is_lost());
@@ -67,7 +67,7 @@ async fn a_body_may_be_left_to_finish(fleet: Fleet) {
     drop(next);
 }
 
-async fn a_body_that_is_ready_has_won(fleet: Fleet) {
+async fn body_that_is_ready_has_won(fleet: Fleet) {
     let locks = fleet.manager().await;
     let body = async |lock: &LockGuard| {
         std::thread::sleep(LONGER);
@@ -77,7 +77,7 @@ async fn a_body_that_is_ready_has_won(fleet: Fleet) {
     assert!(lost, "the lease was over at the end of that poll");
 }
 
-async fn a_body_is_not_polled_after_the_end(fleet: Fleet) {
+async fn body_is_not_polled_after_end(fleet: Fleet) {
     let locks = fleet.manager().await;
     let polls = AtomicUsize::new(0);
     let body = async |_: &LockGuard| {
@@ -95,7 +95,7 @@ async fn a_body_is_not_polled_after_the_end(fleet: Fleet) {
     assert_eq!(polls.load(Ordering::SeqCst), 1);
 }
 
-async fn a_loss_before_the_wait_for_it_is_not_missed(fleet: Fleet) {
+async fn loss_before_wait_for_it_is_not_missed(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("job", &SHORT_LEASE).await.expect("free");
     {
@@ -108,7 +108,7 @@ async fn a_loss_before_the_wait_for_it_is_not_missed(fleet: Fleet) {
     assert_eq!(guard.lost().await, LostReason::Expired, "and what is lost stays lost");
 }
 
-async fn a_held_lease_is_not_lost(fleet: Fleet) {
+async fn held_lease_is_not_lost(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("job", &PATIENT).await.expect("free");
     assert!(tokio::time::timeout(TOO_LONG, guard.lost()).await.is_err());

@@ -8,9 +8,9 @@ use test_support::{Direction, Fault, wait_until};
 use super::{EXPIRE, RENEWED, extensions, proxied};
 use crate::common::fleet::{Fleet, PATIENT, guarded, loss, on_both_stores};
 
-on_both_stores!(a_hold_ends_at_its_bound, a_bound_of_one_lease_is_one_lease);
+on_both_stores!(hold_ends_at_its_bound, bound_of_one_lease_is_one_lease);
 
-async fn a_hold_ends_at_its_bound(fleet: Fleet) {
+async fn hold_ends_at_its_bound(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let max_hold = 2 * EXPIRE;
     let mut renewed = false;
@@ -30,7 +30,7 @@ async fn a_hold_ends_at_its_bound(fleet: Fleet) {
     drop(there.acquire("job", &PATIENT).await.expect("it is free"));
 }
 
-async fn a_bound_of_one_lease_is_one_lease(fleet: Fleet) {
+async fn bound_of_one_lease_is_one_lease(fleet: Fleet) {
     let locks = fleet.manager().await;
     let expire = Duration::from_millis(200);
     let guard = locks.acquire("job", &PATIENT.expire(expire).max_hold(expire)).await;
@@ -43,7 +43,7 @@ async fn a_bound_of_one_lease_is_one_lease(fleet: Fleet) {
 /// What the server keeps does not outlast the bound either, by more than the one request takes
 /// that extended it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_ends_at_the_bound() {
+async fn record_ends_at_bound() {
     const EXPIRE_LONG: Duration = Duration::from_secs(9);
     const ATTEMPT: Duration = Duration::from_secs(1);
     guarded(async {
@@ -65,7 +65,7 @@ async fn a_record_ends_at_the_bound() {
 
 /// A request that waits for its connection is sent later than its lease was reckoned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_renewal_does_not_pass_the_bound() {
+async fn slow_renewal_does_not_pass_bound() {
     guarded(async {
         let (server, proxy, locks) = proxied().await;
         let expire = Duration::from_secs(6);

@@ -12,7 +12,7 @@ use crate::common::fleet::{PATIENT, guarded, loss};
 const LONG: LockOptions = PATIENT.expire(Duration::from_secs(6));
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_renewal_that_fails_is_tried_again() {
+async fn renewal_that_fails_is_tried_again() {
     guarded(async {
         let (server, proxy, locks) = proxied().await;
         let guard = locks.acquire("job", &LONG).await.expect("free");
@@ -30,7 +30,7 @@ async fn a_renewal_that_fails_is_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_may_freeze_for_a_while() {
+async fn server_may_freeze_for_while() {
     guarded(async {
         let server = RedisServer::start();
         let builder = LockManager::builder().attempt_timeout(Duration::from_millis(200));
@@ -49,7 +49,7 @@ async fn a_server_may_freeze_for_a_while() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_may_restart_with_its_data() {
+async fn server_may_restart_with_its_data() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -65,7 +65,7 @@ async fn a_server_may_restart_with_its_data() {
 
 /// A server that has lost its data answers so, and the holder need not wait for its lease to end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_lost_its_data_is_noticed() {
+async fn server_that_lost_its_data_is_noticed() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -78,7 +78,7 @@ async fn a_server_that_lost_its_data_is_noticed() {
 
 /// The server is silent all the time: nothing but the clock of this process ends the lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_server_costs_the_lease_at_its_end() {
+async fn silent_server_costs_lease_at_its_end() {
     guarded(async {
         let (_server, proxy, locks) = proxied().await;
         let body = async |_: &LockGuard| {
@@ -92,7 +92,7 @@ async fn a_silent_server_costs_the_lease_at_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dead_server_costs_the_lease_at_its_end() {
+async fn dead_server_costs_lease_at_its_end() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -108,7 +108,7 @@ async fn a_dead_server_costs_the_lease_at_its_end() {
 /// The wait for the loss ends though nothing else runs on the waiter's runtime, and its timers are
 /// never looked at.
 #[tokio::test]
-async fn a_loss_is_noticed_on_a_runtime_without_timers() {
+async fn loss_is_noticed_on_runtime_without_timers() {
     let server = RedisServer::start();
     let waiting = std::thread::spawn({
         let url = server.url();

@@ -10,15 +10,15 @@ use super::{EXPIRE, RENEWED, extensions};
 use crate::common::fleet::{Fleet, PATIENT, SHORT_LEASE, guarded, loss, on_both_stores};
 
 on_both_stores!(
-    a_body_longer_than_its_lease_keeps_it,
-    without_renewal_a_lease_ends,
-    an_extension_by_hand_counts,
-    an_extension_by_hand_and_renewal_go_together,
+    body_longer_than_its_lease_keeps_it,
+    without_renewal_lease_ends,
+    extension_by_hand_counts,
+    extension_by_hand_and_renewal_go_together,
     many_leases_stay_held,
     leases_that_end_while_they_are_renewed_leave_nothing,
 );
 
-async fn a_body_longer_than_its_lease_keeps_it(fleet: Fleet) {
+async fn body_longer_than_its_lease_keeps_it(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let body = async |lock: &LockGuard| {
         sleep(3 * EXPIRE / 2).await;
@@ -29,7 +29,7 @@ async fn a_body_longer_than_its_lease_keeps_it(fleet: Fleet) {
     assert!(there.try_acquire("job", &PATIENT).await.expect("no failure").is_some());
 }
 
-async fn without_renewal_a_lease_ends(fleet: Fleet) {
+async fn without_renewal_lease_ends(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let body = async |_: &LockGuard| std::future::pending::<()>().await;
     let error = here.run("job", &SHORT_LEASE, body).await.expect_err("the body has no end");
@@ -37,7 +37,7 @@ async fn without_renewal_a_lease_ends(fleet: Fleet) {
     there.acquire("job", &PATIENT).await.expect("free").release().await.expect("no failure");
 }
 
-async fn an_extension_by_hand_counts(fleet: Fleet) {
+async fn extension_by_hand_counts(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("job", &RENEWED.renew(false)).await.expect("free");
     guard.extend(2 * EXPIRE).await.expect("held");
@@ -46,7 +46,7 @@ async fn an_extension_by_hand_counts(fleet: Fleet) {
     assert_eq!(guard.lost().await, LostReason::Expired, "and its second one is noticed");
 }
 
-async fn an_extension_by_hand_and_renewal_go_together(fleet: Fleet) {
+async fn extension_by_hand_and_renewal_go_together(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("job", &RENEWED).await.expect("free");
     guard.extend(2 * EXPIRE).await.expect("held");
@@ -108,7 +108,7 @@ async fn leases_that_end_while_they_are_renewed_leave_nothing(fleet: Fleet) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn renewal_ends_with_the_release() {
+async fn renewal_ends_with_release() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -123,7 +123,7 @@ async fn renewal_ends_with_the_release() {
             wait_until("it is released", || locks.in_hand().tasks == 0);
             server.cli(&["CONFIG", "RESETSTAT"]);
             sleep(EXPIRE).await;
-            assert_eq!(server.calls("evalsha"), 0, "nobody asks for what is not held");
+            assert_eq!(server.calls("evalsha"), 0, "no request for a released lock");
             assert_eq!(locks.in_hand().leases, 0);
         }
     })
@@ -131,7 +131,7 @@ async fn renewal_ends_with_the_release() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_that_is_gone_is_noticed() {
+async fn record_that_is_gone_is_noticed() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -149,15 +149,15 @@ async fn a_record_that_is_gone_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_mismatch_is_final() {
+async fn first_mismatch_is_final() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
         let guard = locks.acquire("job", &RENEWED).await.expect("free");
         let token = server.cli(&["GET", "job"]);
-        server.cli(&["SET", "job", "somebody else", "PX", "600000"]);
+        server.cli(&["SET", "job", "foreign", "PX", "600000"]);
         assert_eq!(guard.lost().await, LostReason::Gone);
-        assert_eq!(server.cli(&["GET", "job"]), "somebody else");
+        assert_eq!(server.cli(&["GET", "job"]), "foreign");
         // Even if the record were ours again.
         server.cli(&["SET", "job", &token, "PX", "600000"]);
         server.cli(&["CONFIG", "RESETSTAT"]);

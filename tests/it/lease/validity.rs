@@ -1,4 +1,5 @@
-//! A lease counts from when it was asked for, since nobody knows when the server began to count.
+//! A lease counts from the send time of its request, since the holder cannot know when the server
+//! began to count.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ const DELAY: Duration = Duration::from_secs(1);
 const EXPIRE: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_way_of_an_answer_is_taken_off_the_lease() {
+async fn way_of_answer_is_taken_off_lease() {
     guarded(async {
         let server = RedisServer::start();
         let proxy = Proxy::start(server.port());
@@ -36,7 +37,7 @@ async fn the_way_of_an_answer_is_taken_off_the_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_slower_than_the_lease_grant_nothing() {
+async fn answers_slower_than_lease_grant_nothing() {
     guarded(async {
         let (server, proxy, locks) = proxied().await;
         let options = PATIENT.expire(Duration::from_millis(300)).timeout(2 * DELAY);
@@ -54,7 +55,7 @@ async fn answers_slower_than_the_lease_grant_nothing() {
 /// The answer is there in time, and its reader is not: its thread is blocked until the lease is
 /// over. The connection is served by another thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn an_answer_that_is_read_too_late_grants_nothing() {
+async fn answer_that_is_read_too_late_grants_nothing() {
     guarded(async {
         let (server, proxy, locks) = proxied().await;
         let expire = Duration::from_secs(2);

@@ -12,10 +12,10 @@ use super::{current_thread, multi_thread, on_both_stores_outside_of_tokio};
 use crate::common::fleet::{Fleet, PATIENT};
 
 on_both_stores_outside_of_tokio!(
-    a_body_that_blocks_its_thread_keeps_its_lease,
-    a_paused_test_takes_turns,
-    a_paused_test_holds_for_longer_than_a_lease,
-    a_paused_test_waits_in_vain,
+    body_that_blocks_its_thread_keeps_its_lease,
+    paused_test_takes_turns,
+    paused_test_holds_for_longer_than_lease,
+    paused_test_waits_in_vain,
 );
 
 /// Two thirds of it are left for a renewal: no load keeps a thread from running for so long.
@@ -23,7 +23,7 @@ const EXPIRE: Duration = Duration::from_secs(9);
 const RENEWED: LockOptions = PATIENT.expire(EXPIRE);
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn a_body_that_blocks_its_thread_keeps_its_lease(fleet: Fleet) {
+fn body_that_blocks_its_thread_keeps_its_lease(fleet: Fleet) {
     let (here, there) =
         pollster::block_on(async { (fleet.manager().await, fleet.manager().await) });
     for make in [current_thread, multi_thread] {
@@ -63,7 +63,7 @@ fn paused<T>(test: impl Future<Output = T>) -> T {
     builder.enable_all().start_paused(true).build().expect("a runtime").block_on(test)
 }
 
-fn a_paused_test_takes_turns(fleet: Fleet) {
+fn paused_test_takes_turns(fleet: Fleet) {
     paused(async {
         let (here, there) = (fleet.manager().await, fleet.manager().await);
         let start = tokio::time::Instant::now();
@@ -82,7 +82,7 @@ fn a_paused_test_takes_turns(fleet: Fleet) {
     assert_eq!(fleet.records(), 0);
 }
 
-fn a_paused_test_holds_for_longer_than_a_lease(fleet: Fleet) {
+fn paused_test_holds_for_longer_than_lease(fleet: Fleet) {
     paused(async {
         let locks = fleet.manager().await;
         let body = async |lock: &LockGuard| {
@@ -95,7 +95,7 @@ fn a_paused_test_holds_for_longer_than_a_lease(fleet: Fleet) {
 }
 
 /// A wait is measured by the clock on the wall: the test's timers do not cut it short.
-fn a_paused_test_waits_in_vain(fleet: Fleet) {
+fn paused_test_waits_in_vain(fleet: Fleet) {
     paused(async {
         let (here, there) = (fleet.manager().await, fleet.manager().await);
         let timeout = Duration::from_millis(300);

@@ -21,7 +21,7 @@ fn assert_nothing_is_left(port: u16) {
 }
 
 #[test]
-fn no_task_is_left_where_the_server_refuses_connections() {
+fn no_task_is_left_where_server_refuses_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("it is bound").port();
     drop(listener);
@@ -29,7 +29,7 @@ fn no_task_is_left_where_the_server_refuses_connections() {
 }
 
 #[test]
-fn no_task_is_left_where_the_server_is_mute() {
+fn no_task_is_left_where_server_is_mute() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     assert_nothing_is_left(listener.local_addr().expect("it is bound").port());
 }

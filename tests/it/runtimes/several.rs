@@ -15,9 +15,9 @@ use crate::common::fleet::{Fleet, PATIENT};
 on_both_stores_outside_of_tokio!(
     runtimes_one_after_another,
     runtimes_at_once,
-    a_runtime_that_rests_is_in_nobodys_way,
-    callers_without_a_runtime,
-    a_guard_outlives_its_runtime,
+    resting_runtime_blocks_no_other,
+    callers_without_runtime,
+    guard_outlives_its_runtime,
 );
 
 fn runtimes_one_after_another(fleet: Fleet) {
@@ -60,9 +60,9 @@ fn runtimes_at_once(fleet: Fleet) {
     wait_until("the connections are gone with the runtimes", || locks.in_hand().connections <= 1);
 }
 
-/// Nobody polls the tasks of a current-thread runtime between two calls of its `block_on`, so what
-/// it has opened can be of use to nobody else.
-fn a_runtime_that_rests_is_in_nobodys_way(fleet: Fleet) {
+/// The tasks of a current-thread runtime are not polled between two calls of its `block_on`, so its
+/// connections can serve no other caller.
+fn resting_runtime_blocks_no_other(fleet: Fleet) {
     let locks = current_thread().block_on(fleet.manager());
     let once = PATIENT.timeout(std::time::Duration::ZERO);
     let (resting, other) = (current_thread(), current_thread());
@@ -74,7 +74,7 @@ fn a_runtime_that_rests_is_in_nobodys_way(fleet: Fleet) {
     resting.block_on(locks.run("resting", &once, body)).expect("it goes on where it was");
 }
 
-fn callers_without_a_runtime(fleet: Fleet) {
+fn callers_without_runtime(fleet: Fleet) {
     let (here, there) =
         pollster::block_on(async { (fleet.manager().await, fleet.manager().await) });
     pollster::block_on(async {
@@ -94,7 +94,7 @@ fn callers_without_a_runtime(fleet: Fleet) {
     assert_eq!(fleet.records(), 0);
 }
 
-fn a_guard_outlives_its_runtime(fleet: Fleet) {
+fn guard_outlives_its_runtime(fleet: Fleet) {
     let locks = current_thread().block_on(fleet.manager());
     let acquire = |runtime: &Runtime| {
         runtime.block_on(locks.acquire("job", &PATIENT)).expect("the one before is released")

@@ -1,4 +1,4 @@
-//! Nobody waits for longer than the timeout.
+//! No caller waits for longer than its timeout.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::{LOCAL, LOCKED, Outcome, PATIENT, RECORDED, Work, call, calling, is_c
 use crate::common::fleet::{Fleet, guarded, on_both_stores};
 
 on_both_stores!(
-    a_waiter_gives_up_at_its_deadline,
-    a_caller_with_no_time_tries_once,
-    a_manager_that_was_shut_down_computes_nothing,
-    a_shutdown_ends_local_flights,
+    waiter_gives_up_at_its_deadline,
+    caller_with_no_time_tries_once,
+    manager_that_was_shut_down_computes_nothing,
+    shutdown_ends_local_flights,
 );
 
 const SOON: Duration = Duration::from_millis(50);
 
-/// Both who waits in the process of the one that computes, and who waits for the lock.
-async fn a_waiter_gives_up_at_its_deadline(fleet: Fleet) {
+/// A waiter in the process that computes, and a waiter for the lock.
+async fn waiter_gives_up_at_its_deadline(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let work = Work::that_waits();
     let computing = tokio::spawn(call(here.clone(), RECORDED, work.clone()));
@@ -42,7 +42,7 @@ async fn a_waiter_gives_up_at_its_deadline(fleet: Fleet) {
     drop(computing);
 }
 
-async fn a_caller_with_no_time_tries_once(fleet: Fleet) {
+async fn caller_with_no_time_tries_once(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_is_done();
     let once = PATIENT.timeout(Duration::ZERO);
@@ -52,7 +52,7 @@ async fn a_caller_with_no_time_tries_once(fleet: Fleet) {
     assert_eq!(call(locks.clone(), RECORDED.lock(once), work.clone()).await.ok(), Some(3));
 }
 
-async fn a_manager_that_was_shut_down_computes_nothing(fleet: Fleet) {
+async fn manager_that_was_shut_down_computes_nothing(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_waits();
     let computing = tokio::spawn(call(locks.clone(), RECORDED, work.clone()));
@@ -75,7 +75,7 @@ async fn a_manager_that_was_shut_down_computes_nothing(fleet: Fleet) {
 }
 
 /// The computation is dropped, unless its options let it finish.
-async fn a_shutdown_ends_local_flights(fleet: Fleet) {
+async fn shutdown_ends_local_flights(fleet: Fleet) {
     let is_shut_down =
         |outcome: &Outcome| matches!(outcome, Err(SingleFlightError::Lock(LockError::ShutDown)));
     for on_lost in [OnLost::Cancel, OnLost::Finish] {
@@ -102,9 +102,9 @@ async fn a_shutdown_ends_local_flights(fleet: Fleet) {
     }
 }
 
-/// All who wait are told within their time, and what the matter is.
+/// Each waiter gets an error that names the cause, within its timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_dead_keeps_nobody() {
+async fn dead_server_keeps_no_caller() {
     let fleet = Fleet::redis();
     let builder = LockManager::builder().attempt_timeout(Duration::from_millis(200));
     let locks = fleet.build(builder).await;
@@ -131,9 +131,9 @@ async fn a_server_that_is_dead_keeps_nobody() {
     }
 }
 
-/// As those do who wait for a lock.
+/// As waiters for a lock are served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_comes_back_serves_who_waits() {
+async fn server_that_comes_back_serves_waiters() {
     let fleet = Fleet::redis();
     let locks = fleet.manager().await;
     let server = fleet.server().expect("it is on Redis");
@@ -146,9 +146,9 @@ async fn a_server_that_comes_back_serves_who_waits() {
     assert_eq!(super::sorted(&outcomes).0, [1; 50]);
 }
 
-/// Who waits for a caller that waits for a dead server is not told that somebody else computes.
+/// A waiter behind a caller that waits for a dead server gets the server's error, not contention.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_dead_is_named() {
+async fn server_that_is_dead_is_named() {
     let fleet = Fleet::redis();
     let locks = fleet.manager().await;
     fleet.server().expect("it is on Redis").kill();

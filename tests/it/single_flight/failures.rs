@@ -1,4 +1,4 @@
-//! The one who computes fails, panics, is cancelled or too late.
+//! The caller that computes fails, panics, is cancelled or too late.
 
 use std::{
     convert::Infallible,
@@ -19,16 +19,16 @@ use crate::common::{
 };
 
 on_both_stores!(
-    an_error_is_its_callers_alone,
-    an_error_can_be_that_of_all_who_asked_before,
-    who_asks_after_it_starts_afresh,
-    an_error_of_another_type_is_not_taken,
-    an_error_stays_in_its_process,
-    a_panic_is_its_callers_alone,
-    the_next_computes_when_the_first_is_dropped,
-    who_is_not_polled_holds_up_nobody,
-    ten_thousand_who_give_up_leave_nothing,
-    a_lost_lock_is_its_callers_alone,
+    error_is_its_callers_alone,
+    shared_error_reaches_all_earlier_callers,
+    later_caller_starts_afresh,
+    error_of_another_type_is_not_taken,
+    error_stays_in_its_process,
+    panic_is_its_callers_alone,
+    next_computes_when_first_is_dropped,
+    unpolled_caller_holds_up_no_other,
+    ten_thousand_callers_that_give_up_leave_nothing,
+    lost_lock_is_its_callers_alone,
 );
 
 /// All kinds of flights of one manager.
@@ -54,7 +54,7 @@ fn calls(locks: &LockManager, kind: &str, work: &Work, number: usize) -> Vec<sup
         .collect()
 }
 
-async fn an_error_is_its_callers_alone(fleet: Fleet) {
+async fn error_is_its_callers_alone(fleet: Fleet) {
     of_each_kind(&fleet, async |locks, kind| {
         let work = Work::that_waits().failing(3);
         let calls = calls(&locks, kind, &work, 10);
@@ -67,7 +67,7 @@ async fn an_error_is_its_callers_alone(fleet: Fleet) {
     .await;
 }
 
-async fn an_error_can_be_that_of_all_who_asked_before(fleet: Fleet) {
+async fn shared_error_reaches_all_earlier_callers(fleet: Fleet) {
     let locks = fleet.manager().await;
     shared_errors(&locks, LOCAL).await;
     shared_errors(&locks, LOCKED).await;
@@ -90,8 +90,8 @@ where
     assert!(later.is_ok(), "{later:?}");
 }
 
-/// Also while one who asked before it has not seen it yet.
-async fn who_asks_after_it_starts_afresh(fleet: Fleet) {
+/// Also while an earlier caller has not seen the outcome yet.
+async fn later_caller_starts_afresh(fleet: Fleet) {
     of_each_kind(&fleet, async |locks, kind| {
         let share = LOCAL.share_errors();
         for failures in [0, 1] {
@@ -123,7 +123,7 @@ fn calls_of_once(locks: &LockManager, kind: &str, work: &Work) -> [super::Callin
     }]
 }
 
-async fn an_error_of_another_type_is_not_taken(fleet: Fleet) {
+async fn error_of_another_type_is_not_taken(fleet: Fleet) {
     let locks = fleet.manager().await;
     let options = LOCKED.share_errors();
     let work = Work::that_waits().failing(1);
@@ -139,7 +139,7 @@ async fn an_error_of_another_type_is_not_taken(fleet: Fleet) {
     assert_eq!(other.await.expect("no panic").ok(), Some(7));
 }
 
-async fn an_error_stays_in_its_process(fleet: Fleet) {
+async fn error_stays_in_its_process(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let options = RECORDED.share_errors();
     let work = Work::that_waits().failing(1);
@@ -152,7 +152,7 @@ async fn an_error_stays_in_its_process(fleet: Fleet) {
     assert_eq!(second.await.expect("no panic").ok(), Some(2));
 }
 
-async fn a_panic_is_its_callers_alone(fleet: Fleet) {
+async fn panic_is_its_callers_alone(fleet: Fleet) {
     of_each_kind(&fleet, async |locks, kind| {
         let work = Work::that_waits();
         let panics = {
@@ -181,7 +181,7 @@ async fn a_panic_is_its_callers_alone(fleet: Fleet) {
     .await;
 }
 
-async fn the_next_computes_when_the_first_is_dropped(fleet: Fleet) {
+async fn next_computes_when_first_is_dropped(fleet: Fleet) {
     of_each_kind(&fleet, async |locks, kind| {
         let work = Work::that_waits();
         let mut calls = calls(&locks, kind, &work, 5).into_iter();
@@ -198,7 +198,7 @@ async fn the_next_computes_when_the_first_is_dropped(fleet: Fleet) {
 }
 
 /// A turn is not handed to a waiter that may never be polled.
-async fn who_is_not_polled_holds_up_nobody(fleet: Fleet) {
+async fn unpolled_caller_holds_up_no_other(fleet: Fleet) {
     of_each_kind(&fleet, async |locks, kind| {
         let work = Work::that_waits().failing(1);
         let mut calls = calls(&locks, kind, &work, 3).into_iter();
@@ -213,7 +213,7 @@ async fn who_is_not_polled_holds_up_nobody(fleet: Fleet) {
     .await;
 }
 
-async fn ten_thousand_who_give_up_leave_nothing(fleet: Fleet) {
+async fn ten_thousand_callers_that_give_up_leave_nothing(fleet: Fleet) {
     of_each_kind(&fleet, async |locks, kind| {
         let work = Work::that_waits();
         let first = tokio::spawn(calls(&locks, kind, &work, 1).remove(0));
@@ -227,7 +227,7 @@ async fn ten_thousand_who_give_up_leave_nothing(fleet: Fleet) {
     .await;
 }
 
-async fn a_lost_lock_is_its_callers_alone(fleet: Fleet) {
+async fn lost_lock_is_its_callers_alone(fleet: Fleet) {
     let locks = fleet.manager().await;
     let brief = SingleFlight::new().lock(SHORT_LEASE).record(super::HOUR);
     let hangs = locks.single_flight("room", &brief, never::<Result<usize, Failed>>);
@@ -250,10 +250,10 @@ async fn a_lost_lock_is_its_callers_alone(fleet: Fleet) {
     assert_eq!(late.await.ok(), Some(1));
 }
 
-/// Each waiter fails in its turn. On one thread, so that all who are woken are polled between two
+/// Each waiter fails in its turn. On one thread, so that all woken waiters are polled between two
 /// failures.
 #[tokio::test]
-async fn many_failures_wake_each_waiter_a_few_times() {
+async fn many_failures_wake_each_waiter_few_times() {
     const CALLERS: usize = 1000;
     let locks = LockManager::in_memory();
     let polls = Arc::new(AtomicUsize::new(0));

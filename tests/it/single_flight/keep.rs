@@ -7,21 +7,21 @@ use cache_lock::{LockKey, LockManager};
 use super::{HOUR, LOCAL, LOCKED, Work, all, call, calling, sorted};
 use crate::common::fleet::{Fleet, on_both_stores};
 
-on_both_stores!(a_value_is_kept, each_process_keeps_its_own);
+on_both_stores!(value_is_kept, each_process_keeps_its_own);
 
-async fn a_value_is_kept(fleet: Fleet) {
+async fn value_is_kept(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_waits();
     let calls: Vec<_> = (0..10).map(|_| calling(&locks, LOCKED.keep(HOUR), &work)).collect();
     work.let_go();
     let (values, _) = sorted(&all(calls).await);
     assert_eq!(values, [1; 10]);
-    // Also for who would not keep it, and for who does not wait.
+    // Also for a caller that would not keep it, and for one without a timeout.
     for options in [LOCKED.keep(Duration::MAX), LOCKED] {
         let options = options.lock(super::PATIENT.timeout(Duration::ZERO));
         assert_eq!(call(locks.clone(), options, work.clone()).await.ok(), Some(1));
     }
-    // And for nobody who asks for another kind.
+    // And for no caller of another kind.
     assert_eq!(call(locks.clone(), LOCAL, work.clone()).await.ok(), Some(2));
     assert_eq!(locks.in_hand().flights, 1);
 }
@@ -38,7 +38,7 @@ async fn each_process_keeps_its_own(fleet: Fleet) {
 }
 
 #[tokio::test]
-async fn an_error_is_not_kept() {
+async fn error_is_not_kept() {
     let locks = LockManager::in_memory();
     let work = Work::that_is_done().failing(2);
     let options = LOCAL.keep(HOUR).share_errors();
@@ -48,7 +48,7 @@ async fn an_error_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_value_whose_time_is_over_is_dropped() {
+async fn value_whose_time_is_over_is_dropped() {
     let locks = LockManager::in_memory();
     let value = Arc::new(());
     let brief = LOCAL.keep(Duration::from_millis(1));

@@ -7,8 +7,8 @@ use super::{LOCAL, LOCKED, Outcome, PATIENT, RECORDED, SingleFlight, Work, call}
 use crate::common::fleet::{Fleet, on_both_stores};
 
 on_both_stores!(
-    who_would_wait_for_itself_is_told_at_once,
-    a_local_flight_takes_no_lock,
+    caller_that_would_wait_for_itself_is_told_at_once,
+    local_flight_takes_no_lock,
     flights_inside_of_other_locks,
 );
 
@@ -28,17 +28,17 @@ async fn in_itself<K: Kind<usize>>(locks: &LockManager, options: SingleFlight<K>
     assert_eq!(work.begun(), 0);
 }
 
-async fn who_would_wait_for_itself_is_told_at_once(fleet: Fleet) {
+async fn caller_that_would_wait_for_itself_is_told_at_once(fleet: Fleet) {
     let locks = fleet.manager().await;
     in_itself(&locks, LOCAL).await;
     in_itself(&locks, LOCKED).await;
     in_itself(&locks, RECORDED).await;
-    // After it, nobody is inside any more.
+    // After it, no caller is inside.
     let work = Work::that_is_done();
     assert_eq!(call(locks.clone(), LOCAL, work.clone()).await.ok(), Some(1));
 
-    // Somebody else of this process waits for the lock that this body holds, and the flight must not
-    // wait for them.
+    // Another caller of this process waits for the lock that this body holds, and the flight must not
+    // wait for that caller.
     let body = async |_: &LockGuard| {
         let waiting = tokio::spawn(call(locks.clone(), LOCKED, work.clone()));
         wait_until("it waits", || locks.in_hand().flights == 1);
@@ -50,7 +50,7 @@ async fn who_would_wait_for_itself_is_told_at_once(fleet: Fleet) {
     assert!(is_nested(&outcome), "{outcome:?}");
 }
 
-async fn a_local_flight_takes_no_lock(fleet: Fleet) {
+async fn local_flight_takes_no_lock(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_is_done();
     let body = async |_: &LockGuard| call(locks.clone(), LOCAL, work.clone()).await;

@@ -81,7 +81,7 @@ async fn hang(locks: &LockManager, dir: &Path) {
 }
 
 #[test]
-fn the_fleet_computes_once_and_only_who_failed_has_an_error() {
+fn fleet_computes_once_and_only_failed_callers_get_errors() {
     let (server, dir) = (RedisServer::start(), Dir::new("flight"));
     let children: Vec<_> =
         (0..PROCESSES).map(|_| Role::start(CHILD, "compute", &server, &dir)).collect();
@@ -94,7 +94,7 @@ fn the_fleet_computes_once_and_only_who_failed_has_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_next_process_computes_when_one_is_killed() {
+async fn next_process_computes_when_one_is_killed() {
     let (server, dir) = (RedisServer::start(), Dir::new("flight-kill"));
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let child = Role::start(CHILD, "hang", &server, &dir);

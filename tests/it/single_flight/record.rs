@@ -9,14 +9,14 @@ use super::{HOUR, RECORDED, Work, all, call, calling, sorted};
 use crate::common::fleet::{Fleet, PATIENT, SHORT_LEASE, on_both_stores};
 
 on_both_stores!(
-    a_record_is_found_by_others,
-    a_record_ends_with_its_time,
-    a_value_that_is_too_large_is_not_recorded,
-    a_late_holder_records_nothing,
+    record_is_found_by_others,
+    record_ends_with_its_time,
+    value_that_is_too_large_is_not_recorded,
+    late_holder_records_nothing,
     options_that_are_out_of_range,
 );
 
-async fn a_record_is_found_by_others(fleet: Fleet) {
+async fn record_is_found_by_others(fleet: Fleet) {
     let work = Work::that_is_done();
     for _ in 0..3 {
         let locks = fleet.manager().await;
@@ -27,7 +27,7 @@ async fn a_record_is_found_by_others(fleet: Fleet) {
     assert_eq!(work.begun(), 1);
 }
 
-async fn a_record_ends_with_its_time(fleet: Fleet) {
+async fn record_ends_with_its_time(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_is_done();
     let brief = SingleFlight::new().record(Duration::from_millis(1));
@@ -37,7 +37,7 @@ async fn a_record_ends_with_its_time(fleet: Fleet) {
     }
 }
 
-async fn a_value_that_is_too_large_is_not_recorded(fleet: Fleet) {
+async fn value_that_is_too_large_is_not_recorded(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_is_done();
     // Two quotes more, as JSON.
@@ -56,7 +56,7 @@ async fn a_value_that_is_too_large_is_not_recorded(fleet: Fleet) {
 }
 
 /// A holder that is stopped for longer than its lease, and finishes its work then.
-async fn a_late_holder_records_nothing(fleet: Fleet) {
+async fn late_holder_records_nothing(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let options = SingleFlight::new().lock(SHORT_LEASE.on_lost(OnLost::Finish)).record(HOUR);
     let work = Work::that_is_done();
@@ -94,7 +94,7 @@ async fn options_that_are_out_of_range(fleet: Fleet) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_on_the_server() {
+async fn what_is_on_server() {
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is on Redis");
     let locks = fleet.manager().await;
@@ -136,7 +136,7 @@ async fn round_trips() {
 
 /// The rights that the README gives suffice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_with_few_rights() {
+async fn user_with_few_rights() {
     let rules = "resetchannels ~room ~room:* +eval +evalsha +set +get +del +pttl +pexpire +time";
     let server = test_support::RedisServer::builder().user("app", "word", rules).start();
     let locks = LockManager::connect(&server.url_of_user("app")).await.expect("it is let in");
@@ -149,7 +149,7 @@ async fn a_user_with_few_rights() {
 
 /// A value is the caller's, whether it can be recorded or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_full() {
+async fn server_that_is_full() {
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is on Redis");
     let locks = fleet.manager().await;

@@ -1,4 +1,4 @@
-//! Who shares a computation, and who does not.
+//! Which callers share a computation, and which do not.
 
 use std::convert::Infallible;
 
@@ -13,14 +13,14 @@ use crate::common::{
 
 on_both_stores!(
     one_of_many_computes,
-    one_of_many_computes_under_the_lock,
+    one_of_many_computes_under_lock,
     one_of_many_computes_and_records,
-    who_comes_later_computes_again,
+    later_caller_computes_again,
     processes_take_turns,
-    the_fleet_computes_once,
+    fleet_computes_once,
     other_keys_are_computed_apart,
     other_types_are_computed_apart,
-    the_token_is_that_of_the_lock,
+    token_is_that_of_lock,
 );
 
 async fn of_many<K>(fleet: Fleet, options: SingleFlight<K>)
@@ -42,7 +42,7 @@ async fn one_of_many_computes(fleet: Fleet) {
     of_many(fleet, LOCAL).await;
 }
 
-async fn one_of_many_computes_under_the_lock(fleet: Fleet) {
+async fn one_of_many_computes_under_lock(fleet: Fleet) {
     of_many(fleet, LOCKED).await;
 }
 
@@ -50,7 +50,7 @@ async fn one_of_many_computes_and_records(fleet: Fleet) {
     of_many(fleet, RECORDED).await;
 }
 
-async fn who_comes_later_computes_again(fleet: Fleet) {
+async fn later_caller_computes_again(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_is_done();
     assert_eq!(call(locks.clone(), LOCKED, work.clone()).await.ok(), Some(1));
@@ -74,7 +74,7 @@ async fn processes_take_turns(fleet: Fleet) {
     assert_eq!(second.await.expect("no panic").ok(), Some(3));
 }
 
-async fn the_fleet_computes_once(fleet: Fleet) {
+async fn fleet_computes_once(fleet: Fleet) {
     let work = Work::that_waits();
     let mut calls = Vec::new();
     for _ in 0..4 {
@@ -109,7 +109,7 @@ async fn other_types_are_computed_apart(fleet: Fleet) {
     }
 }
 
-async fn the_token_is_that_of_the_lock(fleet: Fleet) {
+async fn token_is_that_of_lock(fleet: Fleet) {
     let locks = fleet.manager().await;
     let before = locks.acquire("room", &super::PATIENT).await.expect("it is free").token();
     let compute = |token| async move { Ok::<_, Infallible>(token) };

@@ -9,10 +9,10 @@ use super::{HOUR, LOCKED, RECORDED, Work, call, calling};
 use crate::common::fleet::{Fleet, on_both_stores};
 
 on_both_stores!(
-    one_refreshes_and_the_others_do_not_wait,
-    a_refresh_that_fails_leaves_the_stale_value,
-    a_refresh_that_is_dropped_leaves_the_stale_value,
-    a_value_that_is_over_is_not_returned,
+    one_refreshes_and_others_do_not_wait,
+    refresh_that_fails_leaves_stale_value,
+    refresh_that_is_dropped_leaves_stale_value,
+    value_that_is_over_is_not_returned,
 );
 
 /// Takes what is recorded for an hour for stale, and records for two.
@@ -26,7 +26,7 @@ async fn recorded(locks: &LockManager, work: &Work) {
     work.go.forget_permits(1);
 }
 
-async fn one_refreshes_and_the_others_do_not_wait(fleet: Fleet) {
+async fn one_refreshes_and_others_do_not_wait(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let work = Work::that_waits();
     recorded(&here, &work).await;
@@ -49,19 +49,19 @@ async fn one_refreshes_and_the_others_do_not_wait(fleet: Fleet) {
     assert_eq!(here.in_hand().flights, 0);
 }
 
-async fn a_refresh_that_fails_leaves_the_stale_value(fleet: Fleet) {
+async fn refresh_that_fails_leaves_stale_value(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_is_done();
     recorded(&locks, &work).await;
     let work = Work::that_is_done().failing(2);
     for number in 1..3 {
         assert_eq!(call(locks.clone(), STALE, work.clone()).await.ok(), Some(1));
-        assert_eq!(work.begun(), number, "each who finds nobody at it tries");
+        assert_eq!(work.begun(), number, "each caller that finds no computation tries");
     }
     assert_eq!(call(locks.clone(), STALE, work.clone()).await.ok(), Some(3));
 }
 
-async fn a_refresh_that_is_dropped_leaves_the_stale_value(fleet: Fleet) {
+async fn refresh_that_is_dropped_leaves_stale_value(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let work = Work::that_waits();
     recorded(&here, &work).await;
@@ -75,7 +75,7 @@ async fn a_refresh_that_is_dropped_leaves_the_stale_value(fleet: Fleet) {
     assert_eq!(call(here.clone(), STALE, work.clone()).await.ok(), Some(3));
 }
 
-async fn a_value_that_is_over_is_not_returned(fleet: Fleet) {
+async fn value_that_is_over_is_not_returned(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_is_done();
     let brief = LOCKED.record(Duration::from_millis(1)).stale(Duration::from_millis(1));
@@ -87,7 +87,7 @@ async fn a_value_that_is_over_is_not_returned(fleet: Fleet) {
 
 /// Between its look at the stale value and its lock, another one has recorded a new value.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_too_late_to_refresh_has_the_new_value() {
+async fn late_refresh_gets_new_value() {
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is on Redis");
     let proxy = Proxy::start(server.port());

@@ -12,9 +12,9 @@ use super::{HOUR, RECORDED, Work, call};
 use crate::common::fleet::{Fleet, on_both_stores};
 
 on_both_stores!(
-    each_program_computes_once_beside_a_record_it_cannot_read,
-    each_program_computes_once_beside_a_stale_record_it_cannot_read,
-    own_value_lasts_no_longer_than_the_record,
+    each_program_computes_once_beside_record_it_cannot_read,
+    each_program_computes_once_beside_stale_record_it_cannot_read,
+    own_value_lasts_no_longer_than_record,
     own_value_lasts_no_longer_than_its_ttl,
     each_version_has_its_own_record,
 );
@@ -48,15 +48,15 @@ async fn each_computes_once(fleet: &Fleet, options: SingleFlight<Recorded>) {
     }
 }
 
-async fn each_program_computes_once_beside_a_record_it_cannot_read(fleet: Fleet) {
+async fn each_program_computes_once_beside_record_it_cannot_read(fleet: Fleet) {
     each_computes_once(&fleet, RECORDED).await;
 }
 
-async fn each_program_computes_once_beside_a_stale_record_it_cannot_read(fleet: Fleet) {
+async fn each_program_computes_once_beside_stale_record_it_cannot_read(fleet: Fleet) {
     each_computes_once(&fleet, RECORDED.stale(HOUR)).await;
 }
 
-async fn own_value_lasts_no_longer_than_the_record(fleet: Fleet) {
+async fn own_value_lasts_no_longer_than_record(fleet: Fleet) {
     let texts = AtomicUsize::new(0);
     let (old, new) = (fleet.manager().await, fleet.manager().await);
     text(&old, SingleFlight::new().record(Duration::from_millis(500)), &texts).await;

@@ -15,10 +15,10 @@ on_both_stores!(
     keys_do_not_block_each_other,
     try_acquire_does_not_wait,
     contention_is_told_from_other_failures,
-    a_lock_that_was_let_go_is_free,
-    an_ended_lease_is_free_though_its_holder_is_there,
+    lock_that_was_let_go_is_free,
+    ended_lease_is_free_though_its_holder_is_there,
     nothing_is_in_hand_when_nothing_is_held,
-    a_background_release_is_a_release,
+    background_release_is_release,
 );
 
 /// A counter that loses updates where two add to it at once.
@@ -101,7 +101,7 @@ async fn contention_is_told_from_other_failures(fleet: Fleet) {
     });
 }
 
-async fn a_lock_that_was_let_go_is_free(fleet: Fleet) {
+async fn lock_that_was_let_go_is_free(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let once = PATIENT.timeout(std::time::Duration::ZERO);
     for _ in 0..10 {
@@ -116,7 +116,7 @@ async fn a_lock_that_was_let_go_is_free(fleet: Fleet) {
     wait_until("the locks are released", || fleet.records() == 0);
 }
 
-async fn an_ended_lease_is_free_though_its_holder_is_there(fleet: Fleet) {
+async fn ended_lease_is_free_though_its_holder_is_there(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let forgotten = here.acquire("job", &SHORT_LEASE).await.expect("free");
     let guard = there.acquire("job", &PATIENT).await.expect("it ends by itself");
@@ -143,7 +143,7 @@ async fn nothing_is_in_hand_when_nothing_is_held(fleet: Fleet) {
     assert_eq!(fleet.records(), 0);
 }
 
-async fn a_background_release_is_a_release(fleet: Fleet) {
+async fn background_release_is_release(fleet: Fleet) {
     let locks = fleet.build(LockManager::builder().background_release(true)).await;
     for round in 0..20 {
         let body = async |_: &LockGuard| round;

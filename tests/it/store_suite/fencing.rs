@@ -15,8 +15,8 @@ const SAFE: i64 = 1 << 53;
 
 on_both_stores!(
     tokens_rise_across_managers,
-    tokens_rise_in_the_order_of_the_holds,
-    a_token_is_a_positive_integer,
+    tokens_rise_in_order_of_holds,
+    token_is_positive_integer,
 );
 
 async fn tokens_rise_across_managers(fleet: Fleet) {
@@ -32,7 +32,7 @@ async fn tokens_rise_across_managers(fleet: Fleet) {
     }
 }
 
-async fn tokens_rise_in_the_order_of_the_holds(fleet: Fleet) {
+async fn tokens_rise_in_order_of_holds(fleet: Fleet) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
     for _ in 0..3 {
@@ -55,7 +55,7 @@ async fn tokens_rise_in_the_order_of_the_holds(fleet: Fleet) {
     assert!(seen.is_sorted_by(|earlier, later| earlier < later), "{seen:?}");
 }
 
-async fn a_token_is_a_positive_integer(fleet: Fleet) {
+async fn token_is_positive_integer(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("item", &PATIENT).await.expect("free");
     let number = guard.token().as_i64();
@@ -65,7 +65,7 @@ async fn a_token_is_a_positive_integer(fleet: Fleet) {
 }
 
 #[tokio::test]
-async fn tokens_rise_when_the_server_has_lost_its_data() {
+async fn tokens_rise_when_server_has_lost_its_data() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -83,7 +83,7 @@ async fn tokens_rise_when_the_server_has_lost_its_data() {
 
 /// A clock that was set back does not set the numbers back, and none of their digits gets lost.
 #[tokio::test]
-async fn tokens_rise_when_the_servers_clock_is_behind() {
+async fn tokens_rise_when_servers_clock_is_behind() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -97,7 +97,7 @@ async fn tokens_rise_when_the_servers_clock_is_behind() {
 }
 
 #[tokio::test]
-async fn a_fence_is_kept_for_a_day() {
+async fn fence_is_kept_for_one_day() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -113,7 +113,7 @@ async fn a_fence_is_kept_for_a_day() {
 }
 
 #[tokio::test]
-async fn a_later_memory_store_goes_on_where_the_earlier_one_was() {
+async fn later_memory_store_goes_on_where_earlier_one_was() {
     let first = LockManager::in_memory();
     let mut last = 0;
     for _ in 0..100 {

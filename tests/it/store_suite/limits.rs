@@ -72,7 +72,7 @@ async fn keys_that_cannot_be_used_are_refused(fleet: Fleet) {
 }
 
 #[test]
-fn a_builder_refuses_what_no_lock_could_use() {
+fn builder_refuses_what_no_lock_could_use() {
     let builder = LockManager::builder;
     for (builder, option) in [
         (builder().expire(99 * MS), "expire"),

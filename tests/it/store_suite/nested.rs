@@ -8,13 +8,13 @@ use tokio::task::JoinSet;
 use crate::common::fleet::{Fleet, PATIENT, on_both_stores};
 
 on_both_stores!(
-    the_same_lock_inside_of_its_body_is_an_error,
-    a_lock_of_another_kind_inside_of_a_body_is_none,
+    same_lock_inside_of_its_body_is_error,
+    lock_of_another_kind_inside_of_body_is_none,
     siblings_are_not_nested,
-    a_spawned_task_is_not_nested,
-    a_guard_alone_encloses_nothing,
-    a_body_that_panicked_encloses_nothing,
-    a_body_that_was_dropped_encloses_nothing,
+    spawned_task_is_not_nested,
+    guard_alone_encloses_nothing,
+    body_that_panicked_encloses_nothing,
+    body_that_was_dropped_encloses_nothing,
 );
 
 async fn nested(locks: &LockManager, key: &str) -> bool {
@@ -28,7 +28,7 @@ async fn nested(locks: &LockManager, key: &str) -> bool {
     }
 }
 
-async fn the_same_lock_inside_of_its_body_is_an_error(fleet: Fleet) {
+async fn same_lock_inside_of_its_body_is_error(fleet: Fleet) {
     let locks = fleet.manager().await;
     let inner = async |_: &LockGuard| {
         assert!(nested(&locks, "inner").await, "the innermost");
@@ -46,12 +46,12 @@ async fn the_same_lock_inside_of_its_body_is_an_error(fleet: Fleet) {
     assert!(!nested(&locks, "outer").await);
 }
 
-async fn a_lock_of_another_kind_inside_of_a_body_is_none(fleet: Fleet) {
+async fn lock_of_another_kind_inside_of_body_is_none(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let elsewhere = LockManager::in_memory();
     let body = async |_: &LockGuard| {
         assert!(!nested(&here, "other").await);
-        // The other manager does not know who holds it: it is busy, for another process as well.
+        // The other manager does not know the holder: the lock is busy, for another process as well.
         assert!(!nested(&there, "job").await);
         assert!(elsewhere.try_acquire("job", &PATIENT).await.expect("no failure").is_some());
     };
@@ -69,7 +69,7 @@ async fn siblings_are_not_nested(fleet: Fleet) {
     assert!(first.is_ok() && second.is_ok() && third.is_ok(), "{first:?} {second:?} {third:?}");
 }
 
-async fn a_spawned_task_is_not_nested(fleet: Fleet) {
+async fn spawned_task_is_not_nested(fleet: Fleet) {
     let locks = fleet.manager().await;
     let body = async |_: &LockGuard| {
         let mut tasks = JoinSet::new();
@@ -83,13 +83,13 @@ async fn a_spawned_task_is_not_nested(fleet: Fleet) {
     assert!(matches!(busy, Some(Ok(Ok(true)))), "{busy:?}");
 }
 
-async fn a_guard_alone_encloses_nothing(fleet: Fleet) {
+async fn guard_alone_encloses_nothing(fleet: Fleet) {
     let locks = fleet.manager().await;
     let _guard = locks.acquire("job", &PATIENT).await.expect("free");
-    assert!(!nested(&locks, "job").await, "it is busy: somebody else may let the guard go");
+    assert!(!nested(&locks, "job").await, "it is busy: another task may drop the guard");
 }
 
-async fn a_body_that_panicked_encloses_nothing(fleet: Fleet) {
+async fn body_that_panicked_encloses_nothing(fleet: Fleet) {
     let locks = fleet.manager().await;
     let body = async |_: &LockGuard| {
         let inner = async |_: &LockGuard| panic!("on purpose");
@@ -103,7 +103,7 @@ async fn a_body_that_panicked_encloses_nothing(fleet: Fleet) {
     assert!(!nested(&locks, "outer").await);
 }
 
-async fn a_body_that_was_dropped_encloses_nothing(fleet: Fleet) {
+async fn body_that_was_dropped_encloses_nothing(fleet: Fleet) {
     let locks = fleet.manager().await;
     let body = async |_: &LockGuard| std::future::pending::<()>().await;
     let run = locks.run("job", &PATIENT, body);

@@ -7,11 +7,7 @@ use test_support::{RedisServer, wait_until};
 
 use crate::common::fleet::{Fleet, PATIENT, SHORT_LEASE, on_both_stores};
 
-on_both_stores!(
-    how_calls_end_is_counted,
-    a_guard_knows_how_long_it_was_waited_for,
-    a_store_is_there
-);
+on_both_stores!(how_calls_end_is_counted, guard_knows_how_long_it_was_waited_for, store_is_there);
 
 async fn how_calls_end_is_counted(fleet: Fleet) {
     let locks = fleet.manager().await;
@@ -29,7 +25,7 @@ async fn how_calls_end_is_counted(fleet: Fleet) {
     assert_eq!((acquired, contended, failed, lost), (2, 1, 0, 1));
 }
 
-async fn a_guard_knows_how_long_it_was_waited_for(fleet: Fleet) {
+async fn guard_knows_how_long_it_was_waited_for(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("job", &PATIENT).await.expect("it is free");
     let begun = Instant::now();
@@ -42,7 +38,7 @@ async fn a_guard_knows_how_long_it_was_waited_for(fleet: Fleet) {
     assert!(waited >= Duration::from_millis(30) && waited <= begun.elapsed(), "{waited:?}");
 }
 
-async fn a_store_is_there(fleet: Fleet) {
+async fn store_is_there(fleet: Fleet) {
     let locks = fleet.manager().await;
     locks.ping().await.expect("it answers");
     assert_eq!(fleet.records(), 0, "nothing is left of it");
@@ -51,7 +47,7 @@ async fn a_store_is_there(fleet: Fleet) {
 }
 
 #[tokio::test]
-async fn a_server_that_has_gone_does_not_answer() {
+async fn server_that_has_gone_does_not_answer() {
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("it runs");
     locks.ping().await.expect("it answers");
@@ -63,7 +59,8 @@ async fn a_server_that_has_gone_does_not_answer() {
 #[tokio::test]
 async fn servers_that_cannot_be_asked_are_counted() {
     let locks = LockManager::builder().connect_lazy("redis://127.0.0.1:1").expect("the URL is one");
-    let error = locks.try_acquire("job", &LockOptions::new()).await.expect_err("nobody is there");
+    let error =
+        locks.try_acquire("job", &LockOptions::new()).await.expect_err("there is no server");
     assert!(matches!(error, LockError::Backend { .. }), "{error}");
     assert_eq!(locks.stats().failed, 1);
 }

@@ -1,4 +1,4 @@
-//! Nobody extends or releases a lock that is not theirs.
+//! No manager extends or releases a lock of another.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::common::fleet::{Fleet, PATIENT, SHORT_LEASE, guarded, loss, on_both_s
 const HOUR: Duration = Duration::from_secs(3600);
 
 on_both_stores!(
-    a_late_release_leaves_the_next_holder_alone,
-    a_late_drop_leaves_the_next_holder_alone,
-    a_late_extension_leaves_the_next_holder_alone,
-    a_release_after_the_end_is_quiet,
-    an_extension_makes_a_lease_longer,
-    an_extension_never_makes_a_lease_shorter,
-    an_extension_has_limits,
+    late_release_leaves_next_holder_alone,
+    late_drop_leaves_next_holder_alone,
+    late_extension_leaves_next_holder_alone,
+    release_after_end_is_quiet,
+    extension_makes_lease_longer,
+    extension_never_makes_lease_shorter,
+    extension_has_limits,
 );
 
-async fn a_late_release_leaves_the_next_holder_alone(fleet: Fleet) {
+async fn late_release_leaves_next_holder_alone(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let late = here.acquire("job", &SHORT_LEASE).await.expect("free");
     let next = there.acquire("job", &PATIENT).await.expect("the lease before ends");
@@ -28,7 +28,7 @@ async fn a_late_release_leaves_the_next_holder_alone(fleet: Fleet) {
     assert_eq!(next.release().await.expect("no failure"), ReleaseOutcome::Released);
 }
 
-async fn a_late_drop_leaves_the_next_holder_alone(fleet: Fleet) {
+async fn late_drop_leaves_next_holder_alone(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let late = here.acquire("job", &SHORT_LEASE).await.expect("free");
     let next = there.acquire("job", &PATIENT).await.expect("the lease before ends");
@@ -38,7 +38,7 @@ async fn a_late_drop_leaves_the_next_holder_alone(fleet: Fleet) {
     assert_eq!(next.release().await.expect("no failure"), ReleaseOutcome::Released);
 }
 
-async fn a_late_extension_leaves_the_next_holder_alone(fleet: Fleet) {
+async fn late_extension_leaves_next_holder_alone(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let late = here.acquire("job", &SHORT_LEASE).await.expect("free");
     let next = there.acquire("job", &PATIENT).await.expect("the lease before ends");
@@ -51,21 +51,21 @@ async fn a_late_extension_leaves_the_next_holder_alone(fleet: Fleet) {
     }
 }
 
-async fn a_release_after_the_end_is_quiet(fleet: Fleet) {
+async fn release_after_end_is_quiet(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("job", &SHORT_LEASE).await.expect("free");
     guard.lost().await;
     if let Some(server) = fleet.server() {
         wait_until("the record is gone", || server.cli(&["EXISTS", "job"]) == "0");
     } else {
-        // There the record stays until somebody looks at it.
+        // There the record stays until a request looks at it.
         drop(locks.acquire("job", &PATIENT).await.expect("the lease before ends"));
     }
     assert_eq!(guard.release().await.expect("no failure"), ReleaseOutcome::AlreadyExpired);
     assert_eq!(fleet.records(), 0);
 }
 
-async fn an_extension_makes_a_lease_longer(fleet: Fleet) {
+async fn extension_makes_lease_longer(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let guard = here.acquire("job", &SHORT_LEASE.expire(HOUR / 60)).await.expect("free");
     guard.extend(HOUR).await.expect("held");
@@ -76,7 +76,7 @@ async fn an_extension_makes_a_lease_longer(fleet: Fleet) {
     assert!(there.try_acquire("job", &PATIENT).await.expect("no failure").is_none());
 }
 
-async fn an_extension_never_makes_a_lease_shorter(fleet: Fleet) {
+async fn extension_never_makes_lease_shorter(fleet: Fleet) {
     let (here, there) = (fleet.manager().await, fleet.manager().await);
     let guard = here.acquire("job", &SHORT_LEASE.expire(HOUR)).await.expect("free");
     guard.extend(Duration::from_millis(100)).await.expect("held");
@@ -89,7 +89,7 @@ async fn an_extension_never_makes_a_lease_shorter(fleet: Fleet) {
     assert!(!guard.is_lost());
 }
 
-async fn an_extension_has_limits(fleet: Fleet) {
+async fn extension_has_limits(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("job", &PATIENT.max_hold(2 * HOUR)).await.expect("free");
     for duration in [Duration::ZERO, Duration::from_millis(99), 25 * HOUR, 3 * HOUR] {
@@ -103,19 +103,19 @@ async fn an_extension_has_limits(fleet: Fleet) {
 
 /// As an operator, or another client, may do it while a holder is sure of its lock.
 #[tokio::test]
-async fn an_overwritten_record_is_left_alone() {
+async fn overwritten_record_is_left_alone() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
-        let overwrite = || server.cli(&["SET", "job", "somebody else", "PX", "60000"]);
+        let overwrite = || server.cli(&["SET", "job", "foreign", "PX", "60000"]);
         let untouched = || {
-            assert_eq!(server.cli(&["GET", "job"]), "somebody else");
+            assert_eq!(server.cli(&["GET", "job"]), "foreign");
             assert!(pttl(&server, "job") <= 60_000);
         };
 
         let guard = locks.acquire("job", &PATIENT).await.expect("free");
         overwrite();
-        let error = guard.extend(HOUR).await.expect_err("it is somebody else's");
+        let error = guard.extend(HOUR).await.expect_err("it is a foreign lock");
         assert_eq!(loss(&error), Some(LostReason::Gone));
         assert!(guard.is_lost());
         untouched();
@@ -139,7 +139,7 @@ async fn an_overwritten_record_is_left_alone() {
 }
 
 #[tokio::test]
-async fn an_extension_never_makes_a_record() {
+async fn extension_never_makes_record() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");

@@ -19,7 +19,7 @@ async fn locks_of(stores: [&MemoryStore; 2]) -> [usize; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_innermost_scope_counts() {
+async fn innermost_scope_counts() {
     let ((outer, outer_store), (inner, inner_store)) = (manager(), manager());
     let stores = [&outer_store, &inner_store];
     let in_outer = async {
@@ -40,7 +40,7 @@ async fn the_innermost_scope_counts() {
 }
 
 #[tokio::test]
-async fn a_scope_does_not_cross_spawn() {
+async fn scope_does_not_cross_spawn() {
     let (locks, _) = manager();
     let in_scope = async {
         let task = tokio::spawn(async { private::manager().map(drop) });
@@ -53,8 +53,8 @@ async fn a_scope_does_not_cross_spawn() {
 }
 
 #[tokio::test]
-async fn without_a_manager_there_is_no_lock() {
+async fn without_manager_there_is_no_lock() {
     let error = private::acquire(private::manager(), "job".into(), &PATIENT).await;
-    let error = error.expect_err("nobody to ask");
+    let error = error.expect_err("there is no manager");
     assert!(matches!(error, LockError::NoManager) && !error.is_retryable(), "{error}");
 }

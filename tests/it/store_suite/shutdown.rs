@@ -17,14 +17,14 @@ use crate::common::fleet::{Fleet, PATIENT, guarded, loss, on_both_stores, record
 const LONG: Duration = Duration::from_secs(30);
 
 on_both_stores!(
-    a_body_that_runs_is_cancelled,
-    a_body_that_is_to_finish_does,
-    a_guard_in_somebodys_hands_is_lost,
+    body_that_runs_is_cancelled,
+    body_that_is_to_finish_does,
+    guard_in_use_is_lost,
     waiters_are_sent_away,
     nothing_is_acquired_any_more,
 );
 
-async fn a_body_that_runs_is_cancelled(fleet: Fleet) {
+async fn body_that_runs_is_cancelled(fleet: Fleet) {
     // However busy the machine is, the body lets go before its lock is taken from it.
     let locks = fleet.build(LockManager::builder().attempt_timeout(LONG)).await;
     let (started, dropped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
@@ -47,7 +47,7 @@ async fn a_body_that_runs_is_cancelled(fleet: Fleet) {
     assert_eq!(loss(&error), Some(LostReason::ShutDown));
 }
 
-async fn a_body_that_is_to_finish_does(fleet: Fleet) {
+async fn body_that_is_to_finish_does(fleet: Fleet) {
     let locks = fleet.build(LockManager::builder().attempt_timeout(LONG)).await;
     let body = async |lock: &LockGuard| {
         let (reason, ()) = tokio::join!(lock.lost(), async {
@@ -62,7 +62,7 @@ async fn a_body_that_is_to_finish_does(fleet: Fleet) {
     assert_eq!(fleet.records(), 0);
 }
 
-async fn a_guard_in_somebodys_hands_is_lost(fleet: Fleet) {
+async fn guard_in_use_is_lost(fleet: Fleet) {
     let builder = LockManager::builder().attempt_timeout(Duration::from_millis(500));
     let locks = fleet.build(builder).await;
     let guard = locks.acquire("job", &PATIENT).await.expect("free");
@@ -80,7 +80,7 @@ async fn waiters_are_sent_away(fleet: Fleet) {
     let guard = there.acquire("job", &PATIENT).await.expect("free");
     let waiter = here.acquire("job", &PATIENT);
     let (waited, ()) = tokio::join!(waiter, async {
-        // Timers run only while somebody waits for the next try.
+        // Timers run only while a release waits for its next try.
         while here.in_hand().timers == 0 {
             tokio::task::yield_now().await;
         }
@@ -133,7 +133,7 @@ async fn pending_releases_are_waited_for() {
 
 /// A lease whose renewal is under way is one that is held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_that_is_being_renewed_is_lost_too() {
+async fn lease_that_is_being_renewed_is_lost_too() {
     guarded(async {
         let server = RedisServer::start();
         let proxy = Proxy::start(server.port());
@@ -161,7 +161,7 @@ async fn a_lease_that_is_being_renewed_is_lost_too() {
 
 /// An answer that comes after the shutdown is not accepted, and what it granted is given back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_that_comes_too_late_is_given_back() {
+async fn lock_that_comes_too_late_is_given_back() {
     guarded(async {
         let (server, proxy, locks) = slow().await;
         // So that there is a connection, and a script, for what follows.
@@ -186,7 +186,7 @@ async fn a_lock_that_comes_too_late_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_ends_though_the_server_is_silent() {
+async fn it_ends_though_server_is_silent() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");
@@ -209,7 +209,7 @@ impl Drop for SetOnDrop {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_shutdown_nothing_is_sent() {
+async fn after_shutdown_nothing_is_sent() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     let url = server.url_through(proxy.port());

@@ -1,4 +1,4 @@
-//! G5: who was handed the lock, or asks for it, and is not polled, stops nobody.
+//! G5: a caller that was granted the lock, or requests it, and is not polled, stops no other caller.
 
 use std::{
     sync::{
@@ -22,30 +22,30 @@ use crate::common::{
 };
 
 on_both_stores! {
-    who_was_handed_the_lock,
-    who_was_handed_the_lock_and_another_manager,
-    all_who_wait_but_the_last,
-    who_asks_for_a_free_lock,
-    who_asks_for_a_lock_that_is_being_released,
-    who_blocks_its_thread,
-    who_comes_back_when_its_time_is_over,
+    grant_to_unpolled_waiter_passes_on,
+    grant_to_unpolled_waiter_passes_to_other_manager,
+    unpolled_waiters_stop_no_later_waiter,
+    unpolled_request_stops_no_other_caller,
+    unpolled_release_stops_no_other_caller,
+    blocked_thread_stops_no_other_caller,
+    waiter_polled_after_its_timeout_is_stalled,
 }
 
 async fn taken(locks: &LockManager) -> LockGuard {
-    locks.acquire("room", &LONG).await.expect("nobody is in the way")
+    locks.acquire("room", &LONG).await.expect("the lock is free")
 }
 
 async fn release(guard: LockGuard) {
     guard.release().await.expect("the store answers");
 }
 
-/// Whoever was kept aside gets the lock when it is polled again.
+/// A caller that was kept aside gets the lock when it is polled again.
 async fn comes_back(aside: Acquiring, locks: &LockManager) {
     release(aside.await.expect("the lock is free")).await;
     wait_until_idle(locks);
 }
 
-async fn who_was_handed_the_lock(fleet: Fleet) {
+async fn grant_to_unpolled_waiter_passes_on(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = taken(&locks).await;
     let mut aside = acquiring(&locks, LONG);
@@ -56,7 +56,7 @@ async fn who_was_handed_the_lock(fleet: Fleet) {
 }
 
 /// That is not the server's fault, and the error says so.
-async fn who_comes_back_when_its_time_is_over(fleet: Fleet) {
+async fn waiter_polled_after_its_timeout_is_stalled(fleet: Fleet) {
     let locks = fleet.build(LockManager::builder().attempt_timeout(SECOND)).await;
     let guard = taken(&locks).await;
     let mut aside = acquiring(&locks, LONG.timeout(SECOND * 3 / 2));
@@ -70,7 +70,7 @@ async fn who_comes_back_when_its_time_is_over(fleet: Fleet) {
     wait_until_idle(&locks);
 }
 
-async fn who_was_handed_the_lock_and_another_manager(fleet: Fleet) {
+async fn grant_to_unpolled_waiter_passes_to_other_manager(fleet: Fleet) {
     let (locks, other) = (fleet.manager().await, fleet.manager().await);
     let guard = taken(&locks).await;
     let mut aside = acquiring(&locks, LONG);
@@ -81,21 +81,21 @@ async fn who_was_handed_the_lock_and_another_manager(fleet: Fleet) {
     wait_until_idle(&other);
 }
 
-async fn all_who_wait_but_the_last(fleet: Fleet) {
+async fn unpolled_waiters_stop_no_later_waiter(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = taken(&locks).await;
     let mut aside: Vec<_> = (0..10).map(|_| acquiring(&locks, LONG)).collect();
     aside.iter_mut().for_each(poll_once);
     let last = acquiring(&locks, LONG);
     release(guard).await;
-    release(last.await.expect("nobody is in the way")).await;
+    release(last.await.expect("the lock is free")).await;
     for waiter in aside {
         release(waiter.await.expect("the lock is free")).await;
     }
     wait_until_idle(&locks);
 }
 
-async fn who_asks_for_a_free_lock(fleet: Fleet) {
+async fn unpolled_request_stops_no_other_caller(fleet: Fleet) {
     // In memory the first poll has the answer.
     let Fleet::Redis(_) = fleet else { return };
     let (locks, other) = (fleet.manager().await, fleet.manager().await);
@@ -112,7 +112,7 @@ async fn who_asks_for_a_free_lock(fleet: Fleet) {
     comes_back(aside, &locks).await;
 }
 
-async fn who_asks_for_a_lock_that_is_being_released(fleet: Fleet) {
+async fn unpolled_release_stops_no_other_caller(fleet: Fleet) {
     let Fleet::Redis(_) = fleet else { return };
     let (locks, other) = (fleet.manager().await, fleet.manager().await);
     let releasing = loop {
@@ -131,7 +131,7 @@ async fn who_asks_for_a_lock_that_is_being_released(fleet: Fleet) {
 }
 
 /// Its runtime has no other thread, so that its connection stands still, too.
-async fn who_blocks_its_thread(fleet: Fleet) {
+async fn blocked_thread_stops_no_other_caller(fleet: Fleet) {
     static BLOCKED: AtomicBool = AtomicBool::new(false);
     static FREE: AtomicBool = AtomicBool::new(false);
     let Fleet::Redis(_) = fleet else { return };
@@ -157,7 +157,7 @@ async fn who_blocks_its_thread(fleet: Fleet) {
 
 /// A manager whose only waiter is kept aside is granted the lock, by push.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whose_manager_was_granted_the_lock() {
+async fn grant_by_push_to_unpolled_waiter_passes_on() {
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is one");
     let (holder, locks, other) =
@@ -169,7 +169,7 @@ async fn whose_manager_was_granted_the_lock() {
     let waiting = tokio::spawn(acquiring(&other, LONG));
     wait_until_listed(server, 2);
     release(guard).await;
-    release(waiting.await.expect("no panic").expect("nobody is in the way")).await;
+    release(waiting.await.expect("no panic").expect("the lock is free")).await;
     comes_back(aside, &locks).await;
     wait_until_clean(server);
 }
@@ -177,7 +177,7 @@ async fn whose_manager_was_granted_the_lock() {
 /// A lease of which more than a third is used up is extended as soon as its section begins, and not
 /// before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whose_lease_is_not_extended() {
+async fn lease_of_unpolled_waiter_is_not_extended() {
     const EXPIRE: LockOptions = LONG.expire(SECOND.saturating_mul(6));
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is one");
@@ -188,7 +188,7 @@ async fn whose_lease_is_not_extended() {
     tokio::time::sleep(SECOND * 5 / 2).await;
     let monitor = Monitor::of(server);
     release(guard).await;
-    // Passed on, and released, since nobody else is there.
+    // The lease is passed on, and released for want of another waiter.
     wait_until_clean(server);
     let calls = monitor.calls(server);
     assert!(calls.iter().all(|call| call.keys > 1), "{calls:?}");
@@ -205,10 +205,10 @@ async fn whose_lease_is_not_extended() {
     comes_back(aside, &locks).await;
 }
 
-/// The same with a server that may take a minute for an answer: nobody waits that long for a question
+/// The same with a server that may take a minute for an answer: no caller waits that long for a request
 /// on a connection that stands still.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_blocks_its_thread_while_it_asks() {
+async fn blocked_thread_stops_no_caller_of_slow_server() {
     let server = RedisServer::start();
     let builder = LockManager::builder().attempt_timeout(Duration::from_secs(60));
     let locks = builder.connect(&server.url()).await.expect("the server runs");

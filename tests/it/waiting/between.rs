@@ -58,7 +58,7 @@ fn after_release(calls: &[Call]) -> &[Call] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_release_grants_to_the_manager_that_waits() {
+async fn release_grants_to_manager_that_waits() {
     let server = RedisServer::start();
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let guard = taken(&holder).await;
@@ -80,7 +80,7 @@ async fn a_release_grants_to_the_manager_that_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn managers_take_turns_in_the_order_of_their_coming() {
+async fn managers_take_turns_in_order_of_their_coming() {
     let server = RedisServer::start();
     let holder = manager(&server).await;
     let guard = taken(&holder).await;
@@ -105,7 +105,7 @@ async fn managers_take_turns_in_the_order_of_their_coming() {
 
 /// One place on the list for all of its callers; one connection, whatever the number of keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_manager_is_listed_once_for_a_key() {
+async fn manager_is_listed_once_for_key() {
     let server = RedisServer::start();
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let guard = taken(&holder).await;
@@ -147,18 +147,18 @@ const RULES: &str = "resetchannels ~room ~room:* +evalsha +eval +set +get +pttl 
                      &cl1:* +subscribe +publish +zcard +zadd +zscore +zrange +zrem";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_manager_that_has_gone_is_skipped() {
+async fn manager_that_has_gone_is_skipped() {
     gone_before_another(&RedisServer::start(), Watched(false), Costs(0)).await;
 }
 
-/// PUBLISH counts a monitoring tool among those who have heard a grant.
+/// PUBLISH counts a monitoring tool among the receivers of a grant.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_manager_that_has_gone_is_skipped_beside_a_pattern_subscriber() {
+async fn manager_that_has_gone_is_skipped_beside_pattern_subscriber() {
     gone_before_another(&RedisServer::start(), Watched(true), Costs(0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_right_to_count_subscribers_is_optional() {
+async fn right_to_count_subscribers_is_optional() {
     let limited = |more: &str| {
         let rules = format!("{RULES} {more}");
         RedisServer::builder().user("app", "word", &rules).start()
@@ -212,7 +212,7 @@ async fn gone_before_another(server: &RedisServer, watched: Watched, costs: Cost
 
 /// A process that is stopped listens still. It costs its claim, and no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_is_stopped_with_a_grant() {
+async fn process_that_is_stopped_with_grant() {
     let (server, log) = (RedisServer::start(), Log::new("stopped"));
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let mut stopped = Member::start(&server, &log);
@@ -239,7 +239,7 @@ async fn a_process_that_is_stopped_with_a_grant() {
     wait_until_clean(&server);
 }
 
-/// Whatever is lost with the connection, a new one is opened, and who waits asks again.
+/// A new connection is opened, and the waiters ask again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pushes_that_are_lost() {
     let server = RedisServer::start();
@@ -264,12 +264,12 @@ async fn pushes_that_are_lost() {
     }
     wait_until_idle(&locks);
     wait_until_idle(&holder);
-    assert_eq!(expired(&server), 0, "somebody waited for a claim");
+    assert_eq!(expired(&server), 0, "a waiter waited for a claim to expire");
 }
 
-/// A push that nobody has sent again: the timer of who waits moves the lock on.
+/// No push is sent again: the waiter's timer moves the lock on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_that_becomes_free_without_a_push() {
+async fn lock_that_becomes_free_without_push() {
     let server = RedisServer::start();
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let guard = taken(&holder).await;
@@ -301,7 +301,7 @@ async fn scripts_that_are_flushed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_comes_back_empty_while_many_wait() {
+async fn server_that_comes_back_empty_while_many_wait() {
     let server = RedisServer::start();
     let holder = manager(&server).await;
     let managers = [manager(&server).await, manager(&server).await];
@@ -330,9 +330,9 @@ async fn a_server_that_comes_back_empty_while_many_wait() {
     managers.iter().for_each(wait_until_idle);
 }
 
-/// What nobody wants any more is given back as soon as it is heard of.
+/// The manager gives back an unwanted grant as soon as it hears of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn grants_for_nobody_go_back() {
+async fn unwanted_grants_go_back() {
     let server = RedisServer::start();
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let guard = taken(&holder).await;
@@ -347,7 +347,7 @@ async fn grants_for_nobody_go_back() {
         server.cli(&["PUBLISH", inbox(&token), &format!("{what} {token} room")]);
         wait_until_clean(&server);
     }
-    // Whoever waits is told by the holder's token, and so is the manager that does not know it.
+    // A waiter tells the manager that the holder's token names, and this one does not know the grant.
     server.cli(&["SET", "room", &token, "PX", "3600000"]);
     release(guarded(waiting(&holder)).await.expect("no panic")).await;
     wait_until_clean(&server);
@@ -355,7 +355,7 @@ async fn grants_for_nobody_go_back() {
 
 /// Over the new connection its manager asks at once, and finds the grant.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grant_that_is_lost_with_its_connection() {
+async fn grant_that_is_lost_with_its_connection() {
     const ROUNDS: u64 = 10;
     let server = RedisServer::start();
     let holder = manager(&server).await;
@@ -374,6 +374,6 @@ async fn a_grant_that_is_lost_with_its_connection() {
         release(guarded(waiter).await.expect("no panic")).await;
         wait_until_clean(&server);
     }
-    // Each time, if nobody asked before its timer.
+    // Each time, if no waiter asked before its timer.
     assert!(expired(&server) < ROUNDS / 2, "the claims were waited for");
 }

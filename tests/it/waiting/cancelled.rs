@@ -14,10 +14,10 @@ use super::{LONG, acquiring, poll_once, wait_until_idle};
 use crate::common::fleet::{Fleet, guarded, on_both_stores};
 
 on_both_stores! {
-    in_the_middle_of_the_line,
-    the_one_that_asks,
-    the_one_that_was_handed_the_lock,
-    at_every_poll_of_a_hand_over,
+    in_middle_of_line,
+    one_that_asks,
+    one_that_was_handed_lock,
+    at_every_poll_of_hand_over,
     thousands_of_waits,
 }
 
@@ -31,7 +31,7 @@ fn assert_clean(fleet: &Fleet, locks: &LockManager) {
     wait_until_idle(locks);
 }
 
-async fn in_the_middle_of_the_line(fleet: Fleet) {
+async fn in_middle_of_line(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = taken(&locks).await;
     let mut line: Vec<_> = (0..30).map(|number| (number, acquiring(&locks, LONG))).collect();
@@ -59,7 +59,7 @@ async fn in_the_middle_of_the_line(fleet: Fleet) {
 }
 
 /// The next one goes on with what it has begun.
-async fn the_one_that_asks(fleet: Fleet) {
+async fn one_that_asks(fleet: Fleet) {
     let (locks, holder) = (fleet.manager().await, fleet.manager().await);
     for others in [0, 1, 5] {
         let guard = taken(&holder).await;
@@ -76,7 +76,7 @@ async fn the_one_that_asks(fleet: Fleet) {
     }
 }
 
-async fn the_one_that_was_handed_the_lock(fleet: Fleet) {
+async fn one_that_was_handed_lock(fleet: Fleet) {
     let locks = fleet.manager().await;
     for others in [0, 1, 5] {
         let guard = taken(&locks).await;
@@ -94,7 +94,7 @@ async fn the_one_that_was_handed_the_lock(fleet: Fleet) {
 }
 
 /// The same with the hand-over from this process and from another, at each poll that there is.
-async fn at_every_poll_of_a_hand_over(fleet: Fleet) {
+async fn at_every_poll_of_hand_over(fleet: Fleet) {
     let (locks, other) = (fleet.manager().await, fleet.manager().await);
     for holder in [&locks, &other] {
         let mut polls = 1;
@@ -111,7 +111,7 @@ async fn at_every_poll_of_a_hand_over(fleet: Fleet) {
                     if polled == polls { Poll::Ready(None) } else { Poll::Pending }
                 }
             });
-            // The one behind may be before it, and wait for its turn, as nobody polls.
+            // The waiter behind may come first, and wait for its turn, as it is not polled.
             let acquired = tokio::time::timeout(Duration::from_millis(50), acquired).await;
             drop(waiting);
             let done = !matches!(acquired, Ok(None));
@@ -154,7 +154,7 @@ async fn thousands_of_waits(fleet: Fleet) {
     }
     wait_until_idle(&locks);
     assert_eq!(fleet.records(), 1, "the holder's record alone is left");
-    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "nobody touched it");
+    assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "the lock is ours");
     drop(taken(&locks).await);
     assert_clean(&fleet, &locks);
     wait_until_idle(&holder);

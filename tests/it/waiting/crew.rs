@@ -72,13 +72,13 @@ impl Appender {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) sections: u64,
-    /// Those who did not get the lock within their timeout.
+    /// Callers that did not get the lock within their timeout.
     pub(crate) contended: u64,
-    /// The same of those who wait for a short time only.
+    /// The same of callers with a short timeout.
     pub(crate) impatient: u64,
-    /// Those whose lease was lost.
+    /// Callers that lost their lease.
     pub(crate) lost: u64,
-    /// Those who were told of another error.
+    /// Callers that got another error.
     pub(crate) failed: u64,
     /// The longest wait.
     pub(crate) longest: Duration,
@@ -373,7 +373,7 @@ pub(crate) fn history(log: &str) -> History {
                     assert!(*stopped, "line {number}: {line}, while {other} is open");
                     history.overlapping += 1;
                 }
-                // Whoever was stopped in a section may end it at any later time, once.
+                // A process that was stopped in a section may end it at any later time, once.
                 open.retain(|_, (_, stopped)| !*stopped);
                 open.insert(token, (process, false));
             }

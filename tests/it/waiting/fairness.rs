@@ -62,7 +62,7 @@ fn shares_in_ten_runs() {
 /// Managers of one caller each, which want the lock again as soon as they have released it, for
 /// sections so long that the lock is left free after each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_again_at_once_leaves_it_to_others() {
+async fn caller_that_comes_again_at_once_leaves_turns_to_others() {
     const SECTIONS: usize = 16;
     let server = RedisServer::start();
     let holders = Arc::new(Mutex::new(Vec::new()));

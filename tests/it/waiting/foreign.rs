@@ -20,7 +20,7 @@ async fn manager(server: &RedisServer) -> LockManager {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_foreign_lock_is_waited_for() {
+async fn foreign_lock_is_waited_for() {
     let server = RedisServer::start();
     let locks = manager(&server).await;
     // It runs out, or its holder removes it.
@@ -53,7 +53,7 @@ async fn a_foreign_lock_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_without_an_end_is_reported() {
+async fn lock_without_end_is_reported() {
     let server = RedisServer::start();
     let locks = manager(&server).await;
     server.cli(&["SET", "room", "theirs", "NX"]);
@@ -114,17 +114,17 @@ async fn a_poller_gets_its_turn(managers: usize, each: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_poller_gets_its_turn_beside_a_manager() {
+async fn poller_gets_its_turn_beside_manager() {
     a_poller_gets_its_turn(1, 50).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_poller_gets_its_turn_beside_two_managers() {
+async fn poller_gets_its_turn_beside_two_managers() {
     a_poller_gets_its_turn(2, 50).await;
 }
 
-/// Where nobody of the manager itself waits when it leaves the lock free.
+/// The manager has no waiter of its own when it leaves the lock free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_poller_gets_its_turn_beside_two_callers() {
+async fn poller_gets_its_turn_beside_two_callers() {
     a_poller_gets_its_turn(2, 1).await;
 }

@@ -59,7 +59,7 @@ async fn distinct_keys(fleet: Fleet) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes long; run in release mode"]
-async fn a_hundred_thousand_keys() {
+async fn hundred_thousand_keys() {
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     cycles(&locks, 100_000).await;
@@ -100,6 +100,6 @@ async fn many_leases_are_extended_together() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes long; run in release mode"]
-async fn a_hundred_thousand_leases() {
+async fn hundred_thousand_leases() {
     held_at_once(100_000, 10 * SECOND, 10).await;
 }

@@ -1,4 +1,4 @@
-//! The line of those who wait in one process: order, cost, and fencing tokens.
+//! The line of the waiters of one process: order, cost, and fencing tokens.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use super::{LONG, SECOND, acquiring, poll_once, wait_until_idle};
 use crate::common::fleet::{Fleet, guarded, on_both_stores};
 
 on_both_stores! {
-    who_comes_first_is_served_first,
+    first_caller_is_served_first,
     zero_timeouts_end_at_once,
 }
 
@@ -57,7 +57,7 @@ fn fence_and_time(server: &RedisServer) -> (i64, i64) {
     (fence, server.cli(&["EVAL", time, "0"]).parse().expect("a number"))
 }
 
-async fn who_comes_first_is_served_first(fleet: Fleet) {
+async fn first_caller_is_served_first(fleet: Fleet) {
     let locks = fleet.manager().await;
     let sections = Sections::default();
     let guard = locks.acquire("room", &LONG).await.expect("it is free");
@@ -89,7 +89,7 @@ async fn zero_timeouts_end_at_once(fleet: Fleet) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hundreds_of_sections_cost_a_few_commands() {
+async fn hundreds_of_sections_cost_few_commands() {
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let sections = Sections::default();
@@ -107,7 +107,7 @@ async fn hundreds_of_sections_cost_a_few_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_alone_reserves_one_number() {
+async fn lone_caller_reserves_one_number() {
     let server = RedisServer::start();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     let mut last = 0;
@@ -161,7 +161,7 @@ async fn numbers_go_on_above_those_of_data_that_were_lost() {
     }
 }
 
-/// Callers who do not suit each other's leases ask the server each time, for as many numbers as
+/// Callers that do not suit each other's leases ask the server each time, for as many numbers as
 /// there are callers: for far more than the time that goes by.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blocks_that_are_reserved_faster_than_time_goes_by() {

@@ -10,7 +10,7 @@ use super::{LONG, SECOND, acquiring, listed, poll_once, wait_until_idle};
 use crate::common::fleet::{Fleet, guarded, on_both_stores};
 
 on_both_stores! {
-    each_gets_the_lease_that_it_asks_for,
+    each_gets_lease_that_it_asks_for,
     each_waits_for_as_long_as_it_said,
 }
 
@@ -22,7 +22,7 @@ const EXPIRES: [Duration; 5] = [
     Duration::from_millis(400),
 ];
 
-async fn each_gets_the_lease_that_it_asks_for(fleet: Fleet) {
+async fn each_gets_lease_that_it_asks_for(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("room", &LONG).await.expect("it is free");
     let mut line = JoinSet::new();
@@ -52,7 +52,7 @@ async fn each_gets_the_lease_that_it_asks_for(fleet: Fleet) {
         assert!(ratio > least, "{remaining:?} of {expire:?}, renew {renew}");
         assert!(ratio <= 1.0, "{remaining:?} of {expire:?}");
         if let Some(server) = fleet.server() {
-            // If its holder dies now, nobody waits for much longer than it asked for.
+            // If the holder dies now, no waiter waits for much longer than its timeout.
             let left: f64 = server.cli(&["PTTL", "room"]).parse().expect("a number");
             assert!(left / 1000.0 <= expire.as_secs_f64() * 1.02 + 0.01, "{left} of {expire:?}");
         }
@@ -63,7 +63,7 @@ async fn each_gets_the_lease_that_it_asks_for(fleet: Fleet) {
 
 async fn each_waits_for_as_long_as_it_said(fleet: Fleet) {
     let (locks, holder) = (fleet.manager().await, fleet.manager().await);
-    // Somebody else holds it, then somebody of the same process.
+    // Another manager holds it, then the same manager.
     for holder in [&holder, &locks] {
         let guard = holder.acquire("room", &LONG).await.expect("it is free");
         let timeouts = [0, 30, 60, 10, 0, 50, 20];
@@ -88,7 +88,7 @@ async fn each_waits_for_as_long_as_it_said(fleet: Fleet) {
         wait_until_idle(&locks);
     }
     if let Some(server) = fleet.server() {
-        wait_until("nobody is listed", || listed(server).is_empty());
+        wait_until("the waiting list is empty", || listed(server).is_empty());
     }
 }
 
@@ -99,7 +99,7 @@ async fn one_section(locks: LockManager, options: LockOptions) {
 
 /// Its last question, at the end of its time, is one that does not enter it into the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_gives_up_leaves_the_list() {
+async fn waiter_that_gives_up_leaves_list() {
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is one");
     let locks = fleet.manager().await;

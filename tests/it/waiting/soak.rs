@@ -44,7 +44,7 @@ fn crew(server: &RedisServer, log: &Log) -> Vec<Member> {
     (0..PROCESSES).map(|_| Member::start(server, log)).collect()
 }
 
-/// What ran out on the server: a claim or a lease that nobody has ended.
+/// The claims and leases that expired on the server.
 pub(crate) fn expired(server: &RedisServer) -> u64 {
     let stats = server.cli(&["INFO", "stats"]);
     let expired = stats.lines().find_map(|line| line.strip_prefix("expired_keys:"));
@@ -76,7 +76,7 @@ fn rounds(rounds: usize) {
     let history = history(&log.read());
     assert_eq!((history.sections, history.late, history.overlapping), (sections, 0, 0));
     wait_until_clean(&server);
-    assert_eq!(expired(&server), 0, "somebody waited for a claim");
+    assert_eq!(expired(&server), 0, "a waiter waited for a claim to expire");
 }
 
 /// So many sections and so many faults, at random, some `pause` milliseconds apart.
@@ -133,7 +133,7 @@ fn disturbed(sections: u64, least: usize, faults: &[Fault], pause: u64) {
     }
     if !faults.contains(&Fault::Stop) && !faults.contains(&Fault::Kill) {
         assert_eq!(history.overlapping, 0);
-        assert_eq!(expired(&server), 0, "somebody waited for a claim");
+        assert_eq!(expired(&server), 0, "a waiter waited for a claim to expire");
     }
     wait_until_clean(&server);
 }
