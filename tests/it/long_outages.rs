@@ -6,6 +6,8 @@ use std::time::Duration;
 use cache_lock::{LockError, LockManager, LockOptions};
 use test_support::{Direction, Fault, Proxy, RedisServer, wait_until};
 
+use crate::common::cases::at_once;
+
 const ATTEMPT: Duration = Duration::from_millis(50);
 /// Many more attempts than a request may be in flight.
 const OUTAGE: Duration = Duration::from_secs(3);
@@ -56,6 +58,10 @@ enum Outage {
     Mutes,
 }
 
+impl Outage {
+    const ALL: [Self; 3] = [Self::Refuses, Self::Swallows, Self::Mutes];
+}
+
 fn begin(proxy: &Proxy, outage: Outage) {
     match outage {
         Outage::Refuses => proxy.refuse(),
@@ -67,9 +73,9 @@ fn begin(proxy: &Proxy, outage: Outage) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn lock_of_lost_answer_is_released_after_outage() {
-    for outage in [Outage::Refuses, Outage::Swallows, Outage::Mutes] {
+#[test]
+fn lock_of_lost_answer_is_released_after_outage() {
+    at_once(Outage::ALL, async |outage| {
         let network = Network::new().await;
         // The request is taken back behind it, unless the outage begins before.
         for _ in 0..100 {
@@ -88,13 +94,13 @@ async fn lock_of_lost_answer_is_released_after_outage() {
             network.proxy.pass();
         }
         network.assert_free_after_outage().await;
-    }
+    });
 }
 
 /// The waiter asks for a lease much shorter than that which it passes on.
-#[tokio::test(flavor = "multi_thread")]
-async fn old_token_of_lost_pass_is_released_after_outage() {
-    for outage in [Outage::Refuses, Outage::Swallows, Outage::Mutes] {
+#[test]
+fn old_token_of_lost_pass_is_released_after_outage() {
+    at_once(Outage::ALL, async |outage| {
         let network = Network::new().await;
         let guard = network.locks.acquire("room", &LONG).await.expect("it is free");
         let waiter = tokio::spawn({
@@ -108,7 +114,7 @@ async fn old_token_of_lost_pass_is_released_after_outage() {
         let error = waiter.await.expect("no panic").expect_err("the server does not answer");
         assert!(matches!(error, LockError::Backend { .. }), "{error}");
         network.assert_free_after_outage().await;
-    }
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,10 @@ use cache_lock::{
 };
 use test_support::{Direction, Fault, Proxy, RedisServer, wait_until};
 
-use crate::common::monitor::{Call, Monitor};
+use crate::common::{
+    cases::at_once,
+    monitor::{Call, Monitor},
+};
 
 /// Long enough that a record which goes away was taken away.
 const OPTIONS: LockOptions =
@@ -243,26 +246,29 @@ fn request_that_outlives_its_runtime_is_taken_back() {
 
 /// A proxy that gives up on a slow server says so in words of its own, and the server carries the
 /// request out all the same. So does one whose answer is none of the script's.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answer_that_leaves_outcome_open_is_taken_back_and_asked_again() {
-    for answer in ["-ERR Connection timed out\r\n", "-upstream failure\r\n", "+what\r\n"] {
-        let network = Network::new(Duration::from_secs(1)).await;
-        let Network { server, proxy, monitor, locks, .. } = &network;
-        proxy.set(Direction::Replies, Fault::Answer(answer));
-        let acquire = tokio::spawn({
-            let locks = locks.clone();
-            async move { locks.acquire("room", &OPTIONS).await }
-        });
-        wait_until("it is asked", || {
+#[test]
+fn answer_that_leaves_outcome_open_is_taken_back_and_asked_again() {
+    at_once(
+        ["-ERR Connection timed out\r\n", "-upstream failure\r\n", "+what\r\n"],
+        async |answer| {
+            let network = Network::new(Duration::from_secs(1)).await;
+            let Network { server, proxy, monitor, locks, .. } = &network;
+            proxy.set(Direction::Replies, Fault::Answer(answer));
+            let acquire = tokio::spawn({
+                let locks = locks.clone();
+                async move { locks.acquire("room", &OPTIONS).await }
+            });
+            wait_until("it is asked", || {
+                assert!(!acquire.is_finished(), "{answer:?} ends the wait");
+                monitor.calls(server).iter().any(Call::is_acquire)
+            });
+            // The answer is on its way back.
+            tokio::time::sleep(Duration::from_millis(50)).await;
             assert!(!acquire.is_finished(), "{answer:?} ends the wait");
-            monitor.calls(server).iter().any(Call::is_acquire)
-        });
-        // The answer is on its way back.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(!acquire.is_finished(), "{answer:?} ends the wait");
-        proxy.pass();
-        let guard = acquire.await.expect("no panic").expect(answer);
-        assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "{answer:?}");
-        network.assert_clean().await;
-    }
+            proxy.pass();
+            let guard = acquire.await.expect("no panic").expect(answer);
+            assert_eq!(guard.release().await.ok(), Some(ReleaseOutcome::Released), "{answer:?}");
+            network.assert_clean().await;
+        },
+    );
 }

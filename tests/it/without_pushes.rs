@@ -7,6 +7,7 @@ use test_support::{Proxy, RedisServer, wait_until};
 use tokio::task::JoinHandle;
 
 use crate::common::{
+    cases::at_once,
     fleet::guarded,
     log::Log,
     waiters::{listed, wait_until_clean, wait_until_idle, wait_until_listed},
@@ -88,12 +89,12 @@ async fn takes_turns(server: &RedisServer, url: &str) {
     assert_eq!(warnings(&log, server.port()), 2, "one for each manager");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn user_without_channels_takes_turns() {
-    let server = limited("");
-    takes_turns(&server, &server.url_of_user("app")).await;
-    let server = limited("+subscribe +publish");
-    takes_turns(&server, &server.url_of_user("app")).await;
+#[test]
+fn user_without_channels_takes_turns() {
+    at_once(["", "+subscribe +publish"], async |more| {
+        let server = limited(more);
+        takes_turns(&server, &server.url_of_user("app")).await;
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,12 +109,16 @@ async fn user_that_may_only_publish_takes_turns() {
     takes_turns(&server, &server.url_of_user("app")).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn server_that_speaks_resp2_alone() {
-    let server = RedisServer::builder().config("rename-command", "HELLO \"\"").start();
-    takes_turns(&server, &server.url()).await;
-    let server = RedisServer::start();
-    takes_turns(&server, &format!("{}?protocol=resp2", server.url())).await;
+#[test]
+fn server_that_speaks_resp2_alone() {
+    let renamed = RedisServer::builder().config("rename-command", "HELLO \"\"");
+    at_once(
+        [(renamed, ""), (RedisServer::builder(), "?protocol=resp2")],
+        async |(builder, query)| {
+            let server = builder.start();
+            takes_turns(&server, &format!("{}{query}", server.url())).await;
+        },
+    );
 }
 
 /// With the rights that the warning names there are pushes.

@@ -7,6 +7,7 @@ use test_support::{RedisServer, wait_until};
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{EXPIRE, RENEWED, extensions};
+use crate::common::cases::at_once;
 use crate::common::fleet::{Fleet, PATIENT, SHORT_LEASE, guarded, loss, on_both_stores};
 
 on_both_stores!(
@@ -107,12 +108,12 @@ async fn leases_that_end_while_they_are_renewed_leave_nothing(fleet: Fleet) {
     assert_eq!(fleet.records(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn renewal_ends_with_release() {
-    guarded(async {
-        let server = RedisServer::start();
-        let locks = LockManager::connect(&server.url()).await.expect("the server is there");
-        for drops in [false, true] {
+#[test]
+fn renewal_ends_with_release() {
+    at_once([false, true], async |drops| {
+        guarded(async {
+            let server = RedisServer::start();
+            let locks = LockManager::connect(&server.url()).await.expect("the server is there");
             let guard = locks.acquire("job", &RENEWED).await.expect("free");
             wait_until("it is renewed", || extensions(&server) > 0);
             if drops {
@@ -125,9 +126,9 @@ async fn renewal_ends_with_release() {
             sleep(EXPIRE).await;
             assert_eq!(server.calls("evalsha"), 0, "no request for a released lock");
             assert_eq!(locks.in_hand().leases, 0);
-        }
-    })
-    .await;
+        })
+        .await;
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

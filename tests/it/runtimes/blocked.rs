@@ -6,7 +6,7 @@ use std::{
 };
 
 use cache_lock::{LockGuard, LockOptions};
-use tokio::time::sleep;
+use tokio::{runtime::Runtime, time::sleep};
 
 use super::{current_thread, multi_thread, on_both_stores_outside_of_tokio};
 use crate::common::fleet::{Fleet, PATIENT};
@@ -26,15 +26,19 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn body_that_blocks_its_thread_keeps_its_lease(fleet: Fleet) {
     let (here, there) =
         pollster::block_on(async { (fleet.manager().await, fleet.manager().await) });
-    for make in [current_thread, multi_thread] {
+    let holds = |make: fn() -> Runtime, key: &'static str| {
         let body = async |lock: &LockGuard| {
             block_until_renewed(lock);
             // Another process asks, while this one is still blocked.
-            pollster_thread(|| pollster::block_on(there.try_acquire("job", &PATIENT)))
+            pollster_thread(|| pollster::block_on(there.try_acquire(key, &PATIENT)))
         };
-        let other = make().block_on(here.run("job", &RENEWED, body)).expect("held to the end");
+        let other = make().block_on(here.run(key, &RENEWED, body)).expect("held to the end");
         assert!(other.expect("no failure").is_none());
-    }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| holds(current_thread, "current_thread"));
+        scope.spawn(|| holds(multi_thread, "multi_thread"));
+    });
 }
 
 /// Blocks the thread until the lease lasts for longer than it did.
