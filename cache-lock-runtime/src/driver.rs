@@ -82,7 +82,7 @@ impl Driver {
                 BackendError::new(BackendErrorKind::Unreachable, message)
             })?;
             handle.spawn(resident());
-            // Nobody else sets it while this one is starting.
+            // No other caller sets it while this one is starting.
             let _ = self.runtime.set(Started { handle, process: process::id() });
         }
         Ok(())

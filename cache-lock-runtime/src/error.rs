@@ -12,7 +12,7 @@ use crate::key::{KeyProblem, LockKey};
 
 /// Why a lock was not acquired, or did not last.
 ///
-/// Three failures call for three reactions, and are told apart: *contention* (somebody else holds
+/// Three failures call for three reactions, and are told apart: *contention* (another holder has
 /// the lock: try later, or answer "busy"), *backend* (the server could not be asked: nothing is
 /// known), and *loss* (the lock was held, and ended before the body did).
 ///
@@ -41,7 +41,7 @@ use crate::key::{KeyProblem, LockKey};
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Somebody else held the lock until the deadline. The body did not start.
+    /// Another holder had the lock until the deadline. The body did not start.
     ///
     /// The error does not know the holder. In Redis the record does: `GET <key>` shows its host and
     /// process, if the holder is a cache-lock.
@@ -150,7 +150,7 @@ impl LockError {
         Self::Ping { server: server.into(), source: source.into() }
     }
 
-    /// Somebody else holds the lock.
+    /// Another holder has the lock.
     #[must_use]
     pub const fn is_contended(&self) -> bool {
         matches!(self, Self::Contended { .. })
@@ -194,9 +194,9 @@ impl LockError {
 #[non_exhaustive]
 pub enum LostReason {
     /// It ran out, by this process's clock: it was not renewed, or the server could not be reached
-    /// to renew it. Somebody else may hold the lock now.
+    /// to renew it. Another holder may have the lock now.
     Expired,
-    /// The server says that the record is gone, or is somebody else's.
+    /// The server says that the record is gone, or another holder's.
     Gone,
     /// It reached `max_hold`.
     MaxHold,

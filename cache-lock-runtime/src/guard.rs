@@ -93,7 +93,7 @@ impl LockGuard {
         }
     }
 
-    /// The lock is not ours any more, or may not be.
+    /// The lock is lost, or may be.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.acquired.lease.lost_reason().is_some()
@@ -305,7 +305,7 @@ impl LockGuard {
         if self.let_go().0.is_some() {
             return None;
         }
-        // Else, who waited has gone meanwhile.
+        // Otherwise the waiter has gone meanwhile.
         if background
             && let GuardState::Releasing(request) = mem::replace(&mut self.state, GuardState::Done)
         {

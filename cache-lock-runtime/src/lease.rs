@@ -138,8 +138,8 @@ impl Lease {
         !self.is_over() && now < self.deadline()
     }
 
-    /// Why the lease is lost, if it is. Looks at the clock, so that a lease ends on time even if
-    /// nobody has noticed yet; what was lost once stays lost.
+    /// Why the lease is lost, if it is. Reads the clock, so that a lease ends on time even if
+    /// no timer has gone off yet; a lost lease stays lost.
     pub(crate) fn lost_reason(&self) -> Option<LostReason> {
         self.lost_reason_by(Instant::now())
     }
@@ -220,7 +220,7 @@ impl Lease {
         self.state.load(Ordering::Acquire) != HELD
     }
 
-    /// Ready when the lease is lost, for those who ask before looking at
+    /// Ready when the lease is lost, for callers that ask before they read
     /// [`lost_reason`](Self::lost_reason).
     pub(crate) fn loss(&self) -> Given<'_> {
         self.lost.given()

@@ -126,7 +126,7 @@ impl LockManager {
     /// Acquires a lock, and waits for another holder for as long as the options say.
     ///
     /// # Errors
-    /// [`LockError::Contended`] if somebody else held it all that time; [`LockError::Backend`] if
+    /// [`LockError::Contended`] if another holder had it all that time; [`LockError::Backend`] if
     /// the server could not be asked; [`LockError::Nested`] if an enclosing body of this task
     /// holds it; [`LockError::InvalidOption`] and [`LockError::InvalidKey`];
     /// [`LockError::ShutDown`].
@@ -145,7 +145,7 @@ impl LockManager {
         acquire::acquire(&self.core, key.into(), options).await
     }
 
-    /// Acquires a lock if nobody holds it, without waiting; `None` if somebody does.
+    /// Acquires a lock without waiting; `None` if it is held.
     ///
     /// # Errors
     /// Those of [`acquire`](Self::acquire), without contention.

@@ -1,4 +1,4 @@
-//! Who holds a lock.
+//! Owner tokens: the values of lock records, which name their holders.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -28,8 +28,7 @@ const OVER: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct TokenSource {
     serial: AtomicU64,
-    /// The manager cannot hand a lock on to those who wait for it elsewhere. Its tokens say so: who
-    /// waits for them is not told, and has to ask again and again.
+    /// The manager cannot hand a lock on to other managers. Its tokens say so, and their waiters poll.
     mute: AtomicBool,
     /// Other managers use the store, so tokens are written.
     shared: bool,
@@ -66,7 +65,7 @@ impl Issued {
 
 #[derive(Debug)]
 struct Identity {
-    /// Names the manager, for an operator who looks at a record: host, process, and a random
+    /// Names the manager, for an operator that reads a record: host, process, and a random
     /// number that tells apart managers of one process and processes of one number.
     manager: String,
     random: RandomState,
@@ -153,8 +152,8 @@ impl TokenSource {
         self.issued.lock().leave_name();
     }
 
-    /// The connection that listened to the name has ended, if `ended` says so. Who calls it at the same
-    /// time waits for what it says.
+    /// The connection that listened to the name has ended, if `ended` says so. Other
+    /// callers wait until it has said so.
     #[cfg(feature = "redis")]
     pub(crate) fn end_listening(&self, ended: impl FnOnce() -> bool) -> bool {
         let mut issued = self.issued.lock();

@@ -28,7 +28,7 @@ use crate::{
 /// A lock that is held for so many of its leases is worth a line in the log.
 const LONG_HOLD: u32 = 10;
 
-/// So many leases are extended by one request: a server serves nobody else meanwhile.
+/// So many leases are extended by one request: a server serves no other client meanwhile.
 const BATCH: usize = 256;
 
 /// All leases of a manager, each with the time at which something has to be done about it.
@@ -85,7 +85,7 @@ impl Renewer {
             *schedule = Schedule::In(self.timers.insert(due, Arc::clone(lease)));
         }
         drop(schedule);
-        // Looked at after the entry is made: whoever closes looks at the entries after that.
+        // Read after the timer is set: `close` reads the timers after it has set this.
         if self.closed.load(Ordering::SeqCst) {
             self.end_all();
         }
@@ -141,7 +141,7 @@ impl Renewer {
             for batch in leases.chunks(BATCH) {
                 self.send(batch.to_vec());
             }
-            // The next try of an extension may be far: until then nobody else asks for a connection.
+            // The next try of an extension may be far: until then no other request opens a connection.
             if let Some(last) = leases.iter().map(|lease| lease.deadline()).max() {
                 let store = self.store.clone();
                 tokio::spawn(async move { store.reconnect(last).await });
@@ -152,7 +152,7 @@ impl Renewer {
     /// Looks at a lease whose time on the timers has come. True if it is to be extended.
     fn look_after(&self, lease: &Arc<Lease>) -> bool {
         if lease.lost_reason().is_some() {
-            // Whoever waits for it in this process need not wait for the end of the body.
+            // The waiters of this process do not wait for the end of the body.
             self.queues.lost(lease);
             return false;
         }
@@ -164,7 +164,7 @@ impl Renewer {
             self.enter(lease);
             return false;
         }
-        // It stays on the timers, for its end, and for whoever closes meanwhile.
+        // It keeps a timer, for its end, and for a `close` meanwhile.
         self.enter_for(lease, lease.deadline());
         true
     }

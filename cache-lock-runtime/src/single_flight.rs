@@ -1,4 +1,4 @@
-//! Single flight: of all who ask for a value, one computes it.
+//! Single flight: of all callers that ask for a value, one computes it.
 //!
 //! [`LockManager::single_flight`] is the call, [`SingleFlight`] says how far the sharing goes, and
 //! this module has the types by which it says so: where a value is kept ([`Locked`], [`Local`],
@@ -7,8 +7,8 @@
 //! | what a caller finds | round trips to the server |
 //! |---|---|
 //! | a caller of its process computes, or a value is kept | 0 |
-//! | a recorded value | 1 for all who ask in its process at the same time |
-//! | a recorded value that is stale, and somebody refreshes it | 1, and 1 more from another process |
+//! | a recorded value | 1 for all callers of its process at the same time |
+//! | a recorded value that is stale, while another caller refreshes it | 1, and 1 more from another process |
 //! | nothing, without `record` | 2: the lock and its release |
 //! | nothing, with `record` | 5: a look, the lock, a look under it, the record, the release |
 
@@ -44,11 +44,10 @@ pub use self::{
 };
 
 impl LockManager {
-    /// Computes a value once for all who ask for it: one caller computes, and the rest have its
-    /// result.
+    /// Computes a value once for many callers: one computes, and the others get its result.
     ///
-    /// [`SingleFlight`] says how far that goes, and for how long: inside this process, or for the
-    /// fleet through a record in the store, which also makes it a cache without stampedes.
+    /// [`SingleFlight`] sets the scope and the time: this process, or the fleet through a record in the store,
+    /// which is a cache without stampedes.
     ///
     /// ```
     /// # #[cfg(feature = "serde")]
@@ -67,14 +66,14 @@ impl LockManager {
     ///
     /// The computation runs in the future of the caller, and no task is spawned: dropped, it stops
     /// where it stands, and left unpolled, it keeps others waiting until their
-    /// timeouts. If it fails, panics, is dropped, or dies with its process, the next who waits runs
+    /// timeouts. If it fails, panics, is dropped, or dies with its process, the next waiter runs
     /// its own (after a crash, when the lease ends). An error is its caller's alone, unless
     /// [`share_errors`](SingleFlight::share_errors) is said.
     ///
-    /// A caller who finds a value in its process sends no command. A recorded value takes one round
+    /// A caller that finds a value in its process sends no command. A recorded value takes one round
     /// trip, a `GET`, or a script where it can be stale, for all callers that ask at the same time in
-    /// a process. Who computes takes two for the lock, and three more where the value is recorded: a
-    /// look before the lock, one under it, and the record.
+    /// a process. A caller that computes takes two for the lock, and three more if the value is recorded: a
+    /// read before the lock, one under it, and the record.
     ///
     /// Values of different types under one key do not meet inside a process. In the store they do, so
     /// a key belongs to one type, and [`version`](SingleFlight::version) tells the types of two
@@ -93,7 +92,7 @@ impl LockManager {
     ///
     /// # Cancel safety
     /// Dropped at any point, its computation is dropped, then the lock is released in the background,
-    /// and the next who waits computes.
+    /// and the next waiter computes.
     pub async fn single_flight<T, E, K, P>(
         &self,
         key: impl Into<LockKey>,

@@ -1,4 +1,4 @@
-//! Things to do at set times.
+//! Timers of the lease clock.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ const NOW: Duration = Duration::from_micros(50);
 /// TimerEntries in the order of their times, with one consumer that sleeps until the next is due.
 ///
 /// Adding an entry wakes the consumer only if it would sleep too long, and removing one never
-/// does: the entries of short critical sections come and go without waking anybody.
+/// does: the entries of short critical sections come and go without waking it.
 #[derive(Debug)]
 pub(crate) struct TimerQueue<T> {
     entries: Mutex<TimerEntries<T>>,

@@ -6,7 +6,7 @@
 pub struct LockStats {
     /// How many locks were acquired.
     pub acquired: u64,
-    /// How many callers gave up since somebody else held the lock, tries that did not wait among them.
+    /// How many callers gave up while another holder had the lock, with those that did not wait.
     pub contended: u64,
     /// How many callers got no lock since the server could not be asked.
     pub failed: u64,

@@ -63,7 +63,7 @@ impl KeyQueue {
 
     /// Has the section's cohort decide in this way if the section ends `now`. In the model the decision is
     /// free; here it follows from times. The rest of a lease has to suit the waiter that it is handed to, so
-    /// that waiter is replaced by one whom it suits, which is returned.
+    /// a waiter that it suits takes the place of that one, and is returned.
     pub(super) fn decide(&mut self, succession: Succession, now: Instant) -> Option<Arc<Waiter>> {
         let Phase::Holding(Hold { grant, lease, .. }) = &mut self.phase else { return None };
         let others = grant.cohort.others;

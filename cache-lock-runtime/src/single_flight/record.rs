@@ -155,7 +155,7 @@ impl<T> ValueRecord<T> {
     }
 
     /// Records a value, if the lock is still ours. A failure is logged: the value is there, and
-    /// whoever finds none computes another.
+    /// a caller that finds no record computes another.
     pub(super) async fn write(
         &self,
         manager: &Core,

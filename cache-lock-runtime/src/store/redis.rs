@@ -65,8 +65,8 @@ const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_RELEASE_PAUSE: Duration = Duration::from_secs(4);
 
 /// A connection over which nothing was acknowledged for so many attempts is ended by the kernel;
-/// what the other side did acknowledge, it carries out in order or not at all. So nobody needs to
-/// wait for an answer any longer than this.
+/// what the other side did acknowledge, it carries out in order or not at all. So no caller
+/// waits for an answer any longer than this.
 const ATTEMPTS_IN_FLIGHT: u32 = 10;
 
 /// Keeps locks on one Redis server. Made by [`LockManager::connect`](crate::LockManager::connect).

@@ -90,7 +90,7 @@ where
         }
     }
 
-    /// Computes a stale value anew, if nobody else does. The others have had the stale one.
+    /// Computes a stale value anew, if no other caller does. The others have the stale one.
     pub(super) async fn refresh<E>(
         &self,
         record: &ValueRecord<T>,

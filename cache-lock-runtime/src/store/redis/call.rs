@@ -195,8 +195,8 @@ pub(super) fn read_released(value: &Value) -> Option<bool> {
     }
 }
 
-/// Whether an answer to [`Call::acquire`] or [`Call::release`] says that the user may not look who waits,
-/// or not tell them.
+/// Whether an answer to [`Call::acquire`] or [`Call::release`] says that the user may not read the
+/// waiting list, or not publish.
 pub(super) fn tells_of_refusal(value: &Value) -> bool {
     match value {
         Value::Int(2) => true,

@@ -161,7 +161,7 @@ impl Connections {
         self.slots.lock().values().filter(|slot| !slot.without_io.load(Ordering::Acquire)).count()
     }
 
-    /// The connection of a runtime. Whoever asks first has it opened, by a task of that runtime: a
+    /// The connection of a runtime. The first caller has it opened, by a task of that runtime: a
     /// caller whose future stays unpolled keeps no other from it.
     ///
     /// # Cancel safety
@@ -264,7 +264,7 @@ impl Connections {
         std::mem::replace(&mut entry.slot, next)
     }
 
-    /// Removes an entry whose slot nobody waits for but its own task.
+    /// Removes an entry whose slot no caller waits for.
     fn remove_unless_asked_for(&self, entry: &RuntimeEntry) -> bool {
         let mut slots = self.slots.lock();
         // One is the map's, one the task's.
@@ -326,7 +326,7 @@ impl Connections {
                 self.mailbox.cannot_tell(&self.server);
                 return Ok(Connection::new(connection, None, number, Arc::clone(&self.driver)));
             }
-            // Before anybody asks over it: a grant may come before the answer, and tokens say
+            // Before the first request goes over it: a grant may come before the answer, and tokens say
             // whether they can be handed on.
             let mut apart = None;
             if listens {
@@ -440,7 +440,7 @@ impl Connections {
         if info.kind != PushKind::Disconnection {
             return self.mailbox.receive(info);
         }
-        // Whoever asks next finds another one, instead of finding out.
+        // The next request finds another one, instead of finding out.
         let mut slots = self.slots.lock();
         self.mailbox.close(number);
         let opened = slots.get(&runtime).and_then(|slot| slot.opened.get());

@@ -27,7 +27,7 @@ pub(super) struct Mailbox {
     /// The manager. What its tokens begin with is the channel.
     tokens: Arc<TokenSource>,
     sender: mpsc::UnboundedSender<Push>,
-    /// The connection over which somebody who publishes is heard, by its number.
+    /// The number of the connection on which pushes are heard.
     live: AtomicU64,
     connections: AtomicU64,
     /// The user may not publish.
@@ -180,7 +180,7 @@ impl Mailbox {
         {
             return may_listen.map(|()| Hearing::None);
         }
-        // Who may listen but not tell could not hand a lock on.
+        // A user that may listen but not publish could not hand a lock on.
         let may_tell = self.look(connection, server).await;
         if let Err(error) = &may_tell {
             if is_over(error) {
@@ -229,8 +229,8 @@ impl Mailbox {
         }
     }
 
-    /// An answer says that the user may not look who waits, or not tell them. It may have been
-    /// otherwise when the connection was opened, and of the lists nothing is known then.
+    /// An answer says that the user may not read the waiting lists, or not publish. The rights may have changed
+    /// since the connection was opened, and those on the lists are unknown until then.
     pub(super) fn note_refusal(&self, server: &str) {
         if !self.tokens.is_mute() {
             self.set(&self.may_not_list, true);
@@ -272,7 +272,7 @@ impl Mailbox {
     }
 
     fn send(&self, push: Push) {
-        // Nobody reads it any more when the manager ends.
+        // After the end of the manager nothing reads it.
         let _ = self.sender.send(push);
     }
 }

@@ -49,9 +49,9 @@ struct Traffic {
     /// The number of requests in flight that were answered.
     answered: u64,
     limit: Limit,
-    /// The wakers of those who wait for room.
+    /// The wakers of the requests that wait for room.
     backlog: [BTreeMap<u64, Waker>; 2],
-    /// Who was given room, and when, and has not been polled since.
+    /// The requests that were given room and are unpolled since, by their serial numbers, and when.
     turns: BTreeMap<u64, Instant>,
     /// When a turn was taken last.
     taken: Instant,
@@ -160,7 +160,7 @@ impl Window {
     }
 }
 
-/// Gives those who wait their turns, as far as there is room.
+/// Gives waiting requests their turns while there is room.
 fn give_turns(mut state: MutexGuard<'_, Traffic>) {
     // Mostly it is one, for which no list is needed.
     let first = state.next();
@@ -197,7 +197,7 @@ impl Traffic {
         releases || lane == Lane::Acquires && acquires
     }
 
-    /// Gives the next of those who wait its turn, if there is room.
+    /// Gives the next waiting request its turn, if there is room.
     fn next(&mut self) -> Option<Waker> {
         if !self.has_room() {
             return None;

@@ -143,7 +143,7 @@ fn caller_that_is_not_polled_keeps_no_room_and_stays_first_in_line() {
     let (sender, woken) = mpsc::channel();
     assert!(poll(&mut unpolled, Waker::noop()).is_pending());
     assert!(poll(&mut next, &Waker::from(Arc::new(Tells(sender)))).is_pending());
-    // The turn of the first, which nobody polls.
+    // The turn of the first, which stays unpolled.
     permits.pop();
     woken.recv_timeout(Duration::from_secs(30)).expect("the turn of the next");
     let mut last = window.turn(Lane::Acquires);
