@@ -1,5 +1,5 @@
-//! Ways to a server: users, passwords, sockets, databases, protocols; and what is said when one
-//! does not lead there.
+//! Ways to a server: users, passwords, sockets, databases, protocols; and the errors of ways that do
+//! not lead there.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ async fn user_without_get_takes_no_lock() {
 }
 
 #[tokio::test]
-async fn wrong_passwords() {
+async fn wrong_password_is_denied() {
     let server = RedisServer::builder().password("right").user("app", "hunter2", RULES).start();
     LockManager::connect(&server.url()).await.expect("the password is right");
     let port = server.port();
@@ -125,7 +125,7 @@ async fn password_without_its_colon_is_not_shown() {
 }
 
 #[tokio::test]
-async fn socket_in_file_system() {
+async fn unix_socket_serves_locks() {
     let server = RedisServer::builder().password("right").start();
     let url = server.unix_url();
     for url in [url.replace("redis+unix", "unix"), url] {
@@ -137,7 +137,7 @@ async fn socket_in_file_system() {
 }
 
 #[tokio::test]
-async fn database_by_number() {
+async fn locks_are_kept_in_database_of_url() {
     let server = RedisServer::start();
     let locks = LockManager::connect(&format!("{}3", server.url())).await.expect("there is one");
     let guard = locks.acquire(key(), &ONCE).await.expect("it is free");
@@ -151,7 +151,7 @@ async fn database_by_number() {
 }
 
 #[tokio::test]
-async fn database_by_number_takes_rule_more() {
+async fn database_by_number_needs_right_to_select() {
     let server = RedisServer::builder()
         .user("app", "word", &format!("{RULES} +select"))
         .user("other", "word", RULES)
@@ -165,7 +165,7 @@ async fn database_by_number_takes_rule_more() {
 }
 
 #[tokio::test]
-async fn server_that_speaks_resp2_alone() {
+async fn server_without_hello_serves_locks() {
     let builder = || RedisServer::builder().config("rename-command", "HELLO \"\"");
     let server = builder().start();
     assert!(server.command(&["HELLO", "3"]).is_err());
@@ -181,7 +181,7 @@ async fn server_that_speaks_resp2_alone() {
 
 /// Some hosted servers rename it.
 #[tokio::test]
-async fn server_without_evalsha() {
+async fn server_without_evalsha_serves_locks() {
     let server = RedisServer::builder().config("rename-command", "EVALSHA \"\"").start();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     cycle(&locks).await.expect("scripts are sent in full");
@@ -210,7 +210,7 @@ async fn server_without_scripts_is_named_without_their_text() {
 }
 
 #[tokio::test]
-async fn urls_that_are_none() {
+async fn invalid_url_is_configuration_error() {
     for url in ["", "127.0.0.1:6379", "http://127.0.0.1/", "redis://127.0.0.1/x", "redis://"] {
         let (message, kind) = connect_error(url).await;
         assert_eq!(kind, BackendErrorKind::Configuration, "{message}");
@@ -226,7 +226,7 @@ async fn urls_that_are_none() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_there() {
+async fn missing_server_is_unreachable() {
     let server = RedisServer::start();
     server.kill();
     let (message, kind) = connect_error(&server.url()).await;
@@ -239,7 +239,7 @@ async fn servers_that_are_not_there() {
 }
 
 #[tokio::test]
-async fn server_that_does_not_answer() {
+async fn mute_server_is_connect_timeout() {
     let server = RedisServer::start();
     server.stop();
     let url = server.url();
@@ -250,7 +250,7 @@ async fn server_that_does_not_answer() {
 }
 
 #[tokio::test]
-async fn program_that_starts_before_its_server() {
+async fn program_may_start_before_its_server() {
     let server = RedisServer::start();
     server.kill();
     let locks = LockManager::builder().connect_lazy(&server.url()).expect("the URL is one");
@@ -301,7 +301,7 @@ async fn without_time(server: &RedisServer, url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_that_may_not_call_time() {
+async fn lock_without_right_to_time_is_denied() {
     let rules = RULES.replace(" +time", "");
     let denied = RedisServer::builder().user("app", "word", &rules).start();
     without_time(&denied, &denied.url_of_user("app")).await;
@@ -311,7 +311,7 @@ async fn scripts_that_may_not_call_time() {
 
 /// Hosted servers refuse it in words of their own.
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_that_may_not_call_time_on_hosted_server() {
+async fn lock_without_time_on_hosted_server_is_denied() {
     for words in [
         "ERR This Redis command is not allowed from script",
         "This Redis command is not allowed from scripts",

@@ -1,4 +1,4 @@
-//! What an expansion does, on the memory store.
+//! The expansion of the attribute, on the memory store.
 
 mod arguments;
 mod body;

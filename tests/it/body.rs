@@ -1,5 +1,4 @@
-//! What a body can rely on: its outcome is the caller's, it ends before its lock does, and it does
-//! not begin without one.
+//! A body's outcome is the caller's. A body ends before its lock does, and does not begin without one.
 
 use std::{
     pin::pin,

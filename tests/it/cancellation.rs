@@ -14,14 +14,14 @@ use test_support::wait_until;
 use crate::common::fleet::{Fleet, on_both_stores};
 
 on_both_stores! {
-    acquire_of_free_lock,
-    acquire_of_lock_that_is_held_throughout,
-    acquire_of_lock_that_is_being_released,
-    release,
-    extend,
-    lost,
-    run_with_body_that_ends,
-    run_with_body_that_never_ends,
+    cancelled_acquire_of_free_lock_leaves_nothing,
+    cancelled_acquire_of_held_lock_leaves_nothing,
+    cancelled_acquire_of_released_lock_leaves_nothing,
+    cancelled_release_leaves_nothing,
+    cancelled_extend_leaves_nothing,
+    cancelled_lost_leaves_nothing,
+    cancelled_run_with_body_that_ends_leaves_nothing,
+    cancelled_run_with_body_that_never_ends_leaves_nothing,
 }
 
 /// Longer than a test takes: a record that goes away was taken away.
@@ -105,7 +105,7 @@ async fn held(locks: &LockManager) -> LockGuard {
     locks.acquire("room", &OPTIONS).await.expect("it is free")
 }
 
-async fn acquire_of_free_lock(fleet: Fleet) {
+async fn cancelled_acquire_of_free_lock_leaves_nothing(fleet: Fleet) {
     let warmed = warm(&fleet).await;
     for is_cold in [true, false] {
         at_every_poll(async |cut| {
@@ -120,7 +120,7 @@ async fn acquire_of_free_lock(fleet: Fleet) {
     }
 }
 
-async fn acquire_of_lock_that_is_held_throughout(fleet: Fleet) {
+async fn cancelled_acquire_of_held_lock_leaves_nothing(fleet: Fleet) {
     let (locks, holder) = (warm(&fleet).await, warm(&fleet).await);
     let guard = held(&holder).await;
     for polls in 1..6 {
@@ -137,7 +137,7 @@ async fn acquire_of_lock_that_is_held_throughout(fleet: Fleet) {
 }
 
 /// The holder releases while the other waits, so that some of the cuts fall on the hand-over.
-async fn acquire_of_lock_that_is_being_released(fleet: Fleet) {
+async fn cancelled_acquire_of_released_lock_leaves_nothing(fleet: Fleet) {
     let (locks, holder) = (warm(&fleet).await, warm(&fleet).await);
     at_every_poll(async |cut| {
         let guard = held(&holder).await;
@@ -153,7 +153,7 @@ async fn acquire_of_lock_that_is_being_released(fleet: Fleet) {
     .await;
 }
 
-async fn release(fleet: Fleet) {
+async fn cancelled_release_leaves_nothing(fleet: Fleet) {
     let locks = warm(&fleet).await;
     at_every_poll(async |cut| {
         let released = polled(cut, held(&locks).await.release()).await;
@@ -163,7 +163,7 @@ async fn release(fleet: Fleet) {
     .await;
 }
 
-async fn extend(fleet: Fleet) {
+async fn cancelled_extend_leaves_nothing(fleet: Fleet) {
     let locks = warm(&fleet).await;
     at_every_poll(async |cut| {
         let guard = held(&locks).await;
@@ -178,7 +178,7 @@ async fn extend(fleet: Fleet) {
     .await;
 }
 
-async fn lost(fleet: Fleet) {
+async fn cancelled_lost_leaves_nothing(fleet: Fleet) {
     let locks = warm(&fleet).await;
     let guard = held(&locks).await;
     for cut in [Cut::After(1), Cut::After(1)] {
@@ -200,7 +200,7 @@ impl Drop for DropsInside<'_> {
     }
 }
 
-async fn run_with_body_that_ends(fleet: Fleet) {
+async fn cancelled_run_with_body_that_ends_leaves_nothing(fleet: Fleet) {
     let locks = warm(&fleet).await;
     at_every_poll(async |cut| {
         let (started, inside) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -221,7 +221,7 @@ async fn run_with_body_that_ends(fleet: Fleet) {
     .await;
 }
 
-async fn run_with_body_that_never_ends(fleet: Fleet) {
+async fn cancelled_run_with_body_that_never_ends_leaves_nothing(fleet: Fleet) {
     let locks = warm(&fleet).await;
     let inside = AtomicBool::new(false);
     let started = tokio::sync::Notify::new();

@@ -67,7 +67,7 @@ async fn locks_share_no_record() {
 
 /// Where it is not so, the key is refused before anything is sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_whose_slot_fence_cannot_share() {
+async fn key_whose_slot_fence_cannot_share_is_refused() {
     let server = cluster();
     let locks = LockManager::connect(&server.url()).await.expect("the server runs");
     for key in ["room{", "room}", "{}room", "room:{}:{a}", "}room{a"] {

@@ -1,4 +1,4 @@
-//! What several areas share: managers on one store, child processes, and views of a server and of
+//! Shared by several areas: managers on one store, child processes, and views of a server and of
 //! the log.
 
 pub(crate) mod cases;

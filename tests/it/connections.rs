@@ -323,7 +323,7 @@ fn closes_at_unknown(parts: &[String], scripts: bool) -> Verdict {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn proxy_that_runs_scripts_alone_is_enough() {
+async fn proxy_that_runs_only_scripts_is_enough() {
     let log = Log::record();
     let server = RedisServer::start();
     let front = Front::start(server.port(), |parts, _| closes_at_unknown(parts, true));

@@ -1,4 +1,4 @@
-//! How long an acquisition waits, and what it says at its deadline.
+//! The deadline of an acquisition, and its error there.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn endless_patience_ends_with_holder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn held_to_end() {
+async fn lock_held_to_deadline_is_contention() {
     let held = Held::new(Duration::from_secs(30)).await;
     let timeout = Duration::from_millis(300);
     let error = guarded(held.locks.acquire("room", &OPTIONS.timeout(timeout))).await;
@@ -82,7 +82,7 @@ async fn held_to_end() {
 
 /// The server is silent for longer than it may be.
 #[tokio::test(flavor = "multi_thread")]
-async fn held_and_then_silent() {
+async fn server_silent_for_longer_than_attempt_is_timeout() {
     let held = Held::new(Duration::from_millis(200)).await;
     let error = held.silent_while_waiting(Duration::from_secs(4)).await;
     let LockError::Backend { source, .. } = &error else { panic!("{error:?}") };
@@ -91,14 +91,14 @@ async fn held_and_then_silent() {
 
 /// The deadline comes before the server has had its time to answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn held_and_then_silent_at_deadline() {
+async fn server_silent_at_deadline_is_contention() {
     let held = Held::new(Duration::from_secs(10)).await;
     let error = held.silent_while_waiting(Duration::from_secs(2)).await;
     assert!(error.is_contended(), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn held_and_then_unreachable() {
+async fn server_unreachable_at_deadline_is_named() {
     let held = Held::new(Duration::from_secs(30)).await;
     let locks = held.locks.clone();
     let options = OPTIONS.timeout(Duration::from_secs(2));
@@ -111,7 +111,7 @@ async fn held_and_then_unreachable() {
 }
 
 #[tokio::test]
-async fn times_out_of_range() {
+async fn times_out_of_range_are_refused() {
     let locks = LockManager::in_memory();
     for expire in [Duration::ZERO, Duration::from_millis(99), Duration::MAX] {
         let error = locks.acquire("room", &OPTIONS.expire(expire)).await.err();

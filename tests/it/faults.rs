@@ -86,7 +86,7 @@ impl Hammer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_server_refuses() {
+async fn dead_server_is_unreachable() {
     let server = RedisServer::start();
     let cold = LockManager::builder().connect_lazy(&server.url()).expect("a URL");
     let warm = connect(&server).await;
@@ -99,7 +99,7 @@ async fn dead_server_refuses() {
             assert!(error.is_retryable());
             assert!(
                 guarded(locks.try_acquire("room", &options)).await.is_err(),
-                "the server is silent"
+                "the server is dead"
             );
         }
     }
@@ -168,7 +168,7 @@ async fn unpolled_caller_keeps_no_other_from_connecting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_network() {
+async fn silent_network_is_timeout() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.port());
     let builder = || LockManager::builder().attempt_timeout(Duration::from_millis(100));
@@ -198,7 +198,7 @@ async fn silent_network() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn frozen_server() {
+async fn frozen_server_is_timeout() {
     let server = RedisServer::start();
     let cold = LockManager::builder().connect_lazy(&server.url()).expect("a URL");
     let warm = connect(&server).await;
@@ -214,7 +214,7 @@ async fn frozen_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn server_that_is_loading() {
+async fn loading_server_is_waited_for() {
     let server = RedisServer::start();
     let locks = connect(&server).await;
     server.restart_loading();
@@ -229,7 +229,7 @@ async fn server_that_is_loading() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn server_that_is_out_of_memory() {
+async fn full_server_grants_nothing_and_keeps_what_it_has() {
     let server = RedisServer::builder().config("maxmemory-policy", "noeviction").start();
     let locks = connect(&server).await;
     let held = locks.acquire("held", &PATIENT).await.expect("it is free");
@@ -247,7 +247,7 @@ async fn server_that_is_out_of_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn primary_that_became_replica() {
+async fn primary_that_became_replica_is_read_only() {
     let (server, primary) = (RedisServer::start(), RedisServer::start());
     let locks = connect(&server).await;
     guarded(locks.run("room", &ONCE, async |_| ())).await.expect("it is free");
@@ -272,7 +272,7 @@ impl Drop for Stop<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_that_are_flushed_all_time() {
+async fn constantly_flushed_scripts_cost_no_turn() {
     let server = RedisServer::start();
     let locks = connect(&server).await;
     let done = AtomicBool::new(false);
@@ -299,7 +299,7 @@ async fn scripts_that_are_flushed_all_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_are_killed_all_time() {
+async fn constantly_killed_connections_cost_no_turn() {
     let server = RedisServer::start();
     let locks = connect(&server).await;
     Hammer::start(&locks, 20, 10, PATIENT)
@@ -335,12 +335,12 @@ async fn data_is_lost(lose: impl Fn(&RedisServer)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn restart_without_data() {
+async fn restart_without_data_ends_leases() {
     data_is_lost(|server| server.restart(Data::Lose)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flush_of_all_data() {
+async fn flush_of_all_data_ends_leases() {
     data_is_lost(|server| drop(server.cli(&["FLUSHALL"]))).await;
 }
 

@@ -36,7 +36,7 @@ fn on<'a>(command: &[&'a str], key: &'a str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn another_type_under_name_of_lock() {
+async fn other_type_under_name_of_lock_is_left_alone() {
     let (server, locks) = start().await;
     for command in OTHER_TYPES {
         server.cli(&on(command, "room"));
@@ -47,7 +47,7 @@ async fn another_type_under_name_of_lock() {
 }
 
 #[tokio::test]
-async fn another_type_under_name_of_fence() {
+async fn other_type_under_name_of_fence_is_left_alone() {
     let (server, locks) = start().await;
     for command in OTHER_TYPES {
         server.cli(&on(command, FENCE));
@@ -57,9 +57,9 @@ async fn another_type_under_name_of_fence() {
     locks.acquire("room", &ONCE).await.expect("it is gone").release().await.expect("it answers");
 }
 
-/// What is no number of ours, or has none after it.
+/// Texts that are no fence, and a fence without a successor.
 #[tokio::test]
-async fn no_number_in_fence() {
+async fn fence_that_is_no_number_is_left_alone() {
     let (server, locks) = start().await;
     let numbers = ["", "hello", "-1", "1.5", " 7", "7 ", "0x10", "1e3", "inf", "nan"];
     let beyond = ["9007199254740991", "9007199254740992", "10000000000000000", "1e300"];
@@ -112,7 +112,7 @@ async fn record_without_expiry_is_held_and_said_so() {
 
 /// A stranger deletes a lock that is held, and puts something else in its place.
 #[tokio::test]
-async fn lock_that_is_replaced_while_it_is_held() {
+async fn replacement_of_held_lock_is_left_alone() {
     let (server, locks) = start().await;
     let strings: [&[&str]; 2] = [&["SET", "", "x"], &["SET", "", "x", "PX", "3600000"]];
     for command in OTHER_TYPES.into_iter().chain(strings) {

@@ -105,7 +105,7 @@ async fn redis_py_sees_our_lock_and_we_see_its() {
 
 /// Both count in a file, in a way that loses counts if two do it at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_py_and_we_take_turns() {
+async fn redis_py_and_managers_take_turns() {
     const EACH: usize = 4;
     const ROUNDS: usize = 50;
 

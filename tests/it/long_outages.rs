@@ -97,7 +97,7 @@ fn lock_of_lost_answer_is_released_after_outage() {
     });
 }
 
-/// The waiter asks for a lease much shorter than that which it passes on.
+/// The waiter asks for a much shorter lease than the one that is passed on.
 #[test]
 fn old_token_of_lost_pass_is_released_after_outage() {
     at_once(Outage::ALL, async |outage| {

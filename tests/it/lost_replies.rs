@@ -24,7 +24,7 @@ struct Network {
 }
 
 impl Network {
-    /// A manager whose requests may take so long, with an open connection through a proxy.
+    /// A manager with this attempt timeout and an open connection through a proxy.
     async fn new(attempt: Duration) -> Self {
         let server = RedisServer::start();
         let proxy = Proxy::start(server.port());

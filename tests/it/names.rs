@@ -1,5 +1,5 @@
-//! G1 in copies of a machine: a manager with nothing in hand has another name after a reconnect, so that
-//! each copy has a channel of its own. That copies of one memory make different tokens is tested in `owner`.
+//! G1 in copies of a machine: a manager with nothing in hand has another name after a reconnect, so
+//! each copy has a channel of its own. The tests of `owner` cover the tokens of copies.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The recipe for a job that a fleet does once a night, and what `skip_if_locked` does in its place.
+//! The recipe for a job that a fleet does once a night, and `skip_if_locked` in its place.
 
 #[path = "../../examples/once_a_night.rs"]
 #[expect(dead_code, reason = "its `main` is not run here")]

@@ -1,4 +1,4 @@
-//! What the README shows is what is built and run.
+//! The README shows the code that is built and run.
 
 #[test]
 fn first_listing_is_quickstart() {

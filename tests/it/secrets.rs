@@ -1,4 +1,4 @@
-//! A password appears nowhere: not in errors, not in what is printed for debugging, not in logs.
+//! A password appears nowhere: not in errors, not in debug output, not in logs.
 
 use std::{error::Error, time::Duration};
 

@@ -1,4 +1,4 @@
-//! One suite for all stores: what a lock promises wherever its records are kept.
+//! One suite for all stores: the promises of a lock, wherever its records are kept.
 
 mod exclusion;
 mod fencing;

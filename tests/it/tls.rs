@@ -1,4 +1,4 @@
-//! TLS, with certificates of one's own.
+//! TLS, with the certificates of a private authority.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -37,7 +37,7 @@ fn client_certificate(server: &RedisServer) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn root_certificate_of_ones_own() {
+async fn own_root_certificate_is_trusted() {
     let server = RedisServer::builder().tls().password("word").start();
     let locks = connect(&server, trusting(&server)).await.expect("the certificate is trusted");
     locks.run("room", &ONCE, async |_| ()).await.expect("it works");
@@ -77,7 +77,7 @@ async fn client_certificate_is_shown() {
 }
 
 #[tokio::test]
-async fn settings_that_are_no_certificates() {
+async fn invalid_certificate_is_configuration_error() {
     let server = RedisServer::builder().tls().start();
     for tls in [
         TlsConfig::new().root_certificate("nonsense"),

@@ -1,5 +1,4 @@
-//! Waiting: the local queue, the hand-over between managers, and what happens when either is
-//! disturbed.
+//! Waiting: the local queue and the hand-over between managers, with and without faults.
 
 mod between;
 mod cancelled;

@@ -110,7 +110,7 @@ async fn user_that_may_only_publish_takes_turns() {
 }
 
 #[test]
-fn server_that_speaks_resp2_alone() {
+fn server_with_resp2_only_takes_turns() {
     let renamed = RedisServer::builder().config("rename-command", "HELLO \"\"");
     at_once(
         [(renamed, ""), (RedisServer::builder(), "?protocol=resp2")],
@@ -139,7 +139,7 @@ async fn user_with_channels_gets_pushes() {
 
 /// One manager is told, and the other is not, or cannot tell.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fleet_of_both_kinds() {
+async fn fleet_of_both_kinds_takes_turns() {
     for more in ["", "&cl1:* +subscribe", "&cl1:* +publish"] {
         let server = limited(more);
         let (told, untold) =
@@ -243,7 +243,7 @@ fn what_is_known_of_lists_outlasts_connection() {
 /// A lock is passed on while there is no connection, and the one that is being opened hangs for
 /// longer than the question has. No push tells the manager that it is its own lock that it waits for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pass_that_was_never_sent() {
+async fn waiter_gets_lock_though_its_pass_was_never_sent() {
     let server = limited("");
     let proxy = Proxy::start(server.port());
     let url = server.url_of_user("app");

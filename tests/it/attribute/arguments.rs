@@ -1,4 +1,4 @@
-//! What each argument of the attribute does.
+//! The arguments of the attribute.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is dropped when: all arguments under the lock.
+//! All arguments are dropped under the lock.
 
 use super::*;
 

@@ -20,7 +20,7 @@ async fn plain(id: u64, argument: Large) -> Result<u8, LockError> {
 }
 
 #[test]
-fn is_larger_by_arguments_and_little_more() {
+fn future_is_larger_by_arguments_and_little_more() {
     let locked = size_of_val(&locked(1, Large([0; ARGUMENT])));
     let plain = size_of_val(&plain(1, Large([0; ARGUMENT])));
     assert!(locked <= plain + ARGUMENT + 512, "{locked} against {plain}");
@@ -33,7 +33,7 @@ async fn counts(runs: &AtomicUsize) -> Result<(), LockError> {
 }
 
 #[test]
-fn is_send_and_does_not_run_before_it_is_polled() {
+fn future_is_send_and_does_not_run_before_it_is_polled() {
     fn send<T: Send>(_: &T) {}
     let runs = AtomicUsize::new(0);
     let future = counts(&runs);

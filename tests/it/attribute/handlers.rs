@@ -61,7 +61,7 @@ fn route<Args>(handler: impl Handler<Args>, request: &str) -> Response {
 }
 
 #[tokio::test]
-async fn of_web_frameworks_take_attribute() {
+async fn handlers_of_web_frameworks_take_attribute() {
     let locks = LockManager::in_memory();
     assert_eq!(locks.scope(route(book, "7")).await, Ok("7 state".to_owned()));
     let _held = locks.acquire("slot:7", &LockOptions::new()).await.expect("free");

@@ -19,7 +19,7 @@ async fn once(id: Counted<'_>) -> Result<String, LockError> {
 }
 
 #[tokio::test]
-async fn is_evaluated_once_however_often_server_is_asked() {
+async fn key_is_evaluated_once_however_often_server_is_asked() {
     let locks = LockManager::in_memory();
     let asked = AtomicUsize::new(0);
     assert_eq!(locks.scope(once(Counted(&asked))).await.expect("free"), "once:x");
@@ -38,7 +38,7 @@ async fn mutated(mut id: String, locks: &LockManager) -> Result<(), LockError> {
 }
 
 #[tokio::test]
-async fn is_that_of_before_body() {
+async fn key_is_made_before_body() {
     let locks = LockManager::in_memory();
     locks.scope(mutated("a".to_owned(), &locks)).await.expect("free");
     assert!(!is_held(&locks, "mutated:a").await);

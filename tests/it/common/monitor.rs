@@ -1,4 +1,4 @@
-//! What a Redis server is asked, by MONITOR.
+//! The calls of scripts that a Redis server gets, by MONITOR.
 
 use std::{
     io::{BufRead, BufReader, Write},

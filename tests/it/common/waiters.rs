@@ -10,7 +10,7 @@ pub(crate) fn listed(server: &RedisServer) -> Vec<String> {
     listed.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Waits until so many managers are on the waiting list of `room`.
+/// Waits until this many managers are on the waiting list of `room`.
 pub(crate) fn wait_until_listed(server: &RedisServer, managers: usize) {
     wait_until(&format!("{managers} are listed"), || listed(server).len() == managers);
 }

@@ -1,4 +1,4 @@
-//! What becomes of a body whose lease is lost.
+//! A body whose lease is lost.
 
 use std::{
     sync::{

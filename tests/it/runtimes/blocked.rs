@@ -15,7 +15,7 @@ on_both_stores_outside_of_tokio!(
     body_that_blocks_its_thread_keeps_its_lease,
     paused_test_takes_turns,
     paused_test_holds_for_longer_than_lease,
-    paused_test_waits_in_vain,
+    paused_test_waits_for_its_whole_timeout,
 );
 
 /// Two thirds of it are left for a renewal: no load keeps a thread from running for so long.
@@ -99,7 +99,7 @@ fn paused_test_holds_for_longer_than_lease(fleet: Fleet) {
 }
 
 /// A wait is measured by the clock on the wall: the test's timers do not cut it short.
-fn paused_test_waits_in_vain(fleet: Fleet) {
+fn paused_test_waits_for_its_whole_timeout(fleet: Fleet) {
     paused(async {
         let (here, there) = (fleet.manager().await, fleet.manager().await);
         let timeout = Duration::from_millis(300);

@@ -10,10 +10,10 @@ use super::{current_thread, multi_thread, on_both_stores_outside_of_tokio};
 use crate::common::fleet::{Fleet, PATIENT};
 
 on_both_stores_outside_of_tokio!(
-    drop_outside_of_runtime,
-    drop_in_panicking_task,
-    drop_in_runtime_that_ends,
-    drop_in_thread_that_ends,
+    drop_outside_of_runtime_frees_lock,
+    drop_in_panicking_task_frees_lock,
+    drop_in_runtime_that_ends_frees_lock,
+    drop_in_thread_that_ends_frees_lock,
 );
 
 fn manager(fleet: &Fleet) -> LockManager {
@@ -27,14 +27,14 @@ fn wait_until_free(fleet: &Fleet, locks: &LockManager) {
     assert_eq!(fleet.records(), 0);
 }
 
-fn drop_outside_of_runtime(fleet: Fleet) {
+fn drop_outside_of_runtime_frees_lock(fleet: Fleet) {
     let locks = manager(&fleet);
     let guard = current_thread().block_on(locks.acquire("job", &PATIENT)).expect("free");
     drop(guard);
     wait_until_free(&fleet, &locks);
 }
 
-fn drop_in_panicking_task(fleet: Fleet) {
+fn drop_in_panicking_task_frees_lock(fleet: Fleet) {
     let locks = manager(&fleet);
     for make in [current_thread, multi_thread] {
         let runtime = make();
@@ -56,7 +56,7 @@ fn drop_in_panicking_task(fleet: Fleet) {
     }
 }
 
-fn drop_in_runtime_that_ends(fleet: Fleet) {
+fn drop_in_runtime_that_ends_frees_lock(fleet: Fleet) {
     let locks = manager(&fleet);
     for make in [current_thread, multi_thread] {
         for background in [false, true] {
@@ -87,7 +87,7 @@ thread_local! {
 }
 
 /// When locals are dropped, other locals may be gone already; a panic would end the process.
-fn drop_in_thread_that_ends(fleet: Fleet) {
+fn drop_in_thread_that_ends_frees_lock(fleet: Fleet) {
     let locks = manager(&fleet);
     let own = locks.clone();
     let thread = thread::spawn(move || {

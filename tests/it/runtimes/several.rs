@@ -13,14 +13,14 @@ use super::{current_thread, multi_thread, on_both_stores_outside_of_tokio};
 use crate::common::fleet::{Fleet, PATIENT};
 
 on_both_stores_outside_of_tokio!(
-    runtimes_one_after_another,
-    runtimes_at_once,
+    one_manager_serves_runtimes_one_after_another,
+    one_manager_serves_runtimes_at_once,
     resting_runtime_blocks_no_other,
-    callers_without_runtime,
+    callers_need_no_runtime,
     guard_outlives_its_runtime,
 );
 
-fn runtimes_one_after_another(fleet: Fleet) {
+fn one_manager_serves_runtimes_one_after_another(fleet: Fleet) {
     let locks = current_thread().block_on(fleet.manager());
     let mut last = None;
     for make in [current_thread, multi_thread, current_thread, multi_thread] {
@@ -32,7 +32,7 @@ fn runtimes_one_after_another(fleet: Fleet) {
     wait_until("the connections are gone with the runtimes", || locks.in_hand().connections == 0);
 }
 
-fn runtimes_at_once(fleet: Fleet) {
+fn one_manager_serves_runtimes_at_once(fleet: Fleet) {
     const RUNTIMES: u64 = 4;
     const ROUNDS: u64 = 20;
     let locks = current_thread().block_on(fleet.manager());
@@ -74,7 +74,7 @@ fn resting_runtime_blocks_no_other(fleet: Fleet) {
     resting.block_on(locks.run("resting", &once, body)).expect("it goes on where it was");
 }
 
-fn callers_without_runtime(fleet: Fleet) {
+fn callers_need_no_runtime(fleet: Fleet) {
     let (here, there) =
         pollster::block_on(async { (fleet.manager().await, fleet.manager().await) });
     pollster::block_on(async {

@@ -148,7 +148,7 @@ async fn server_that_comes_back_serves_waiters() {
 
 /// A waiter behind a caller that waits for a dead server gets the server's error, not contention.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn server_that_is_dead_is_named() {
+async fn dead_server_is_named() {
     let fleet = Fleet::redis();
     let locks = fleet.manager().await;
     fleet.server().expect("it is on Redis").kill();

@@ -13,7 +13,7 @@ on_both_stores!(
     record_ends_with_its_time,
     value_that_is_too_large_is_not_recorded,
     late_holder_records_nothing,
-    options_that_are_out_of_range,
+    options_out_of_range_are_refused,
 );
 
 async fn record_is_found_by_others(fleet: Fleet) {
@@ -69,7 +69,7 @@ async fn late_holder_records_nothing(fleet: Fleet) {
     assert_eq!(call(here.clone(), RECORDED, work.clone()).await.ok(), Some(1));
 }
 
-async fn options_that_are_out_of_range(fleet: Fleet) {
+async fn options_out_of_range_are_refused(fleet: Fleet) {
     let locks = fleet.manager().await;
     let work = Work::that_is_done();
     for (name, options) in [
@@ -94,7 +94,7 @@ async fn options_that_are_out_of_range(fleet: Fleet) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_on_server() {
+async fn record_is_json_with_expiry_of_its_ttl() {
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is on Redis");
     let locks = fleet.manager().await;
@@ -110,7 +110,7 @@ async fn what_is_on_server() {
 
 /// As docs/single-flight.md has it. On one thread, so that nothing is answered before all have asked.
 #[tokio::test]
-async fn round_trips() {
+async fn round_trips_are_those_of_docs() {
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is on Redis");
     let locks = fleet.manager().await;
@@ -136,7 +136,7 @@ async fn round_trips() {
 
 /// The rights that the README gives suffice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn user_with_few_rights() {
+async fn rights_of_readme_suffice() {
     let rules = "resetchannels ~room ~room:* +eval +evalsha +set +get +del +pttl +pexpire +time";
     let server = test_support::RedisServer::builder().user("app", "word", rules).start();
     let locks = LockManager::connect(&server.url_of_user("app")).await.expect("it is let in");
@@ -149,7 +149,7 @@ async fn user_with_few_rights() {
 
 /// A value is the caller's, whether it can be recorded or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn server_that_is_full() {
+async fn full_server_costs_record_and_no_value() {
     let fleet = Fleet::redis();
     let server = fleet.server().expect("it is on Redis");
     let locks = fleet.manager().await;

@@ -1,4 +1,4 @@
-//! Stale values while one refreshes them.
+//! Stale values while a caller refreshes them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the store in memory keeps of records.
+//! Records in the memory store.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a program's metrics and health checks ask.
+//! Statistics and health checks.
 
 use std::time::{Duration, Instant};
 

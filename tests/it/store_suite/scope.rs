@@ -1,4 +1,4 @@
-//! Which manager the attribute finds. `private` is what its expansion calls.
+//! The manager that the attribute finds. Its expansion calls `private`.
 
 use cache_lock::{LockError, LockManager, LockManagerBuilder, MemoryStore, private};
 

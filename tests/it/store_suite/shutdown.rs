@@ -186,7 +186,7 @@ async fn lock_that_comes_too_late_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_ends_though_server_is_silent() {
+async fn shutdown_ends_though_server_is_silent() {
     guarded(async {
         let server = RedisServer::start();
         let locks = LockManager::connect(&server.url()).await.expect("the server is there");

@@ -1,4 +1,4 @@
-//! From one manager to the next: the waiting list, grants by push, and what is lost on the way.
+//! From one manager to the next: the waiting list, grants by push, and losses on the way.
 
 use std::sync::{Arc, Mutex};
 
@@ -212,7 +212,7 @@ async fn gone_before_another(server: &RedisServer, watched: Watched, costs: Cost
 
 /// A process that is stopped listens still. It costs its claim, and no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn process_that_is_stopped_with_grant() {
+async fn grant_of_stopped_process_passes_on() {
     let (server, log) = (RedisServer::start(), Log::new("stopped"));
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let mut stopped = Member::start(&server, &log);
@@ -241,7 +241,7 @@ async fn process_that_is_stopped_with_grant() {
 
 /// A new connection is opened, and the waiters ask again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pushes_that_are_lost() {
+async fn lost_pushes_cost_no_turn() {
     let server = RedisServer::start();
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let mut token = 0;
@@ -269,7 +269,7 @@ async fn pushes_that_are_lost() {
 
 /// No push is sent again: the waiter's timer moves the lock on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lock_that_becomes_free_without_push() {
+async fn lock_that_becomes_free_without_push_is_taken() {
     let server = RedisServer::start();
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     let guard = taken(&holder).await;
@@ -282,7 +282,7 @@ async fn lock_that_becomes_free_without_push() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scripts_that_are_flushed() {
+async fn flushed_scripts_cost_no_turn() {
     let server = RedisServer::start();
     let (holder, locks) = (manager(&server).await, manager(&server).await);
     for _ in 0..5 {
@@ -301,7 +301,7 @@ async fn scripts_that_are_flushed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn server_that_comes_back_empty_while_many_wait() {
+async fn server_that_comes_back_empty_serves_waiters() {
     let server = RedisServer::start();
     let holder = manager(&server).await;
     let managers = [manager(&server).await, manager(&server).await];
@@ -355,7 +355,7 @@ async fn unwanted_grants_go_back() {
 
 /// Over the new connection its manager asks at once, and finds the grant.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn grant_that_is_lost_with_its_connection() {
+async fn grant_lost_with_its_connection_is_found_again() {
     const ROUNDS: u64 = 10;
     let server = RedisServer::start();
     let holder = manager(&server).await;

@@ -14,11 +14,11 @@ use super::{LONG, acquiring, poll_once, wait_until_idle};
 use crate::common::fleet::{Fleet, guarded, on_both_stores};
 
 on_both_stores! {
-    in_middle_of_line,
-    one_that_asks,
-    one_that_was_handed_lock,
-    at_every_poll_of_hand_over,
-    thousands_of_waits,
+    waiter_cancelled_in_middle_of_line_leaves_nothing,
+    waiter_cancelled_while_it_asks_leaves_nothing,
+    waiter_cancelled_with_grant_leaves_nothing,
+    waiter_cancelled_at_any_poll_of_hand_over_leaves_nothing,
+    thousands_of_cancelled_waits_leave_nothing,
 }
 
 async fn taken(locks: &LockManager) -> LockGuard {
@@ -31,7 +31,7 @@ fn assert_clean(fleet: &Fleet, locks: &LockManager) {
     wait_until_idle(locks);
 }
 
-async fn in_middle_of_line(fleet: Fleet) {
+async fn waiter_cancelled_in_middle_of_line_leaves_nothing(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = taken(&locks).await;
     let mut line: Vec<_> = (0..30).map(|number| (number, acquiring(&locks, LONG))).collect();
@@ -59,7 +59,7 @@ async fn in_middle_of_line(fleet: Fleet) {
 }
 
 /// The next one goes on with what it has begun.
-async fn one_that_asks(fleet: Fleet) {
+async fn waiter_cancelled_while_it_asks_leaves_nothing(fleet: Fleet) {
     let (locks, holder) = (fleet.manager().await, fleet.manager().await);
     for others in [0, 1, 5] {
         let guard = taken(&holder).await;
@@ -76,7 +76,7 @@ async fn one_that_asks(fleet: Fleet) {
     }
 }
 
-async fn one_that_was_handed_lock(fleet: Fleet) {
+async fn waiter_cancelled_with_grant_leaves_nothing(fleet: Fleet) {
     let locks = fleet.manager().await;
     for others in [0, 1, 5] {
         let guard = taken(&locks).await;
@@ -94,7 +94,7 @@ async fn one_that_was_handed_lock(fleet: Fleet) {
 }
 
 /// The same with the hand-over from this process and from another, at each poll that there is.
-async fn at_every_poll_of_hand_over(fleet: Fleet) {
+async fn waiter_cancelled_at_any_poll_of_hand_over_leaves_nothing(fleet: Fleet) {
     let (locks, other) = (fleet.manager().await, fleet.manager().await);
     for holder in [&locks, &other] {
         let mut polls = 1;
@@ -129,7 +129,7 @@ async fn at_every_poll_of_hand_over(fleet: Fleet) {
     }
 }
 
-async fn thousands_of_waits(fleet: Fleet) {
+async fn thousands_of_cancelled_waits_leave_nothing(fleet: Fleet) {
     let (locks, holder) = (fleet.manager().await, fleet.manager().await);
     let guard = taken(&holder).await;
     for round in 0..100 {

@@ -1,6 +1,7 @@
-//! Processes that contend for a lock, and what they have written down about it.
+//! Processes that contend for a lock, and the log that they write about it.
 //!
-//! The children are this same binary: the ignored test `waiting::crew::child`, told what to do by lines.
+//! The children are this same binary: the ignored test `waiting::crew::child`, which reads its orders
+//! from standard input.
 
 use std::{
     collections::HashMap,
@@ -130,7 +131,7 @@ pub(crate) struct Work {
     pub(crate) sections: usize,
     pub(crate) expire: Duration,
     pub(crate) timeout: Duration,
-    /// Every so many callers one waits for a tenth of a second only; 0 for none.
+    /// One of this many callers waits for a tenth of a second only; 0 for none.
     pub(crate) impatient: usize,
 }
 

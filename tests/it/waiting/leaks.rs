@@ -8,7 +8,7 @@ use test_support::{RedisServer, wait_until};
 use super::{LONG, SECOND, wait_until_clean, wait_until_idle};
 use crate::common::fleet::{Fleet, guarded, on_both_stores};
 
-on_both_stores! { distinct_keys }
+on_both_stores! { idle_keys_leave_nothing }
 
 /// As many at a time as one connection carries well.
 const TASKS: usize = 64;
@@ -50,7 +50,7 @@ async fn cycles(locks: &LockManager, keys: usize) {
     wait_until_idle(locks);
 }
 
-async fn distinct_keys(fleet: Fleet) {
+async fn idle_keys_leave_nothing(fleet: Fleet) {
     let locks = fleet.manager().await;
     let keys = if matches!(fleet, Fleet::Memory(_)) { 100_000 } else { 10_000 };
     cycles(&locks, keys).await;

@@ -79,7 +79,7 @@ fn rounds(rounds: usize) {
     assert_eq!(expired(&server), 0, "a waiter waited for a claim to expire");
 }
 
-/// So many sections and so many faults, at random, some `pause` milliseconds apart.
+/// At least this many sections and faults; the faults are random, about `pause` milliseconds apart.
 fn disturbed(sections: u64, least: usize, faults: &[Fault], pause: u64) {
     let (server, log) = (RedisServer::start(), Log::new("soak"));
     let mut members = crew(&server, &log);
