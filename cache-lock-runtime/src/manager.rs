@@ -223,15 +223,15 @@ impl LockManager {
         store.extend(&[], give_up, |_| (), give_up).await.map(drop).map_err(error)
     }
 
-    /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
-    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, acquisitions and
-    /// releases that are under way are waited for, and [`local`](crate::SingleFlight::local) flights
-    /// end. Holders have one attempt (1 s) to let go before their locks are taken from them.
+    /// Ends the manager. Later acquisitions fail ([`LockError::ShutDown`]); held leases are lost
+    /// ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released; `local` flights end. The call waits for
+    /// acquisitions and releases that are under way. Holders have one attempt (1 s) to let go before their locks are
+    /// taken from them. It returns after three attempts (3 s) at most, also when the server is silent.
     ///
-    /// A program calls it before it ends: else locks that were dropped last outlive it, for a lease.
+    /// Call it before the program ends: otherwise the last locks outlive it, for a lease.
     ///
     /// # Cancel safety
-    /// It goes on in the background as far as it has come, and can be called again.
+    /// Steps already started continue in the background; call it again to wait for them.
     pub async fn shutdown(&self) {
         let Core { renewer, queues, driver, attempt_timeout, .. } = &*self.core;
         self.core.close();

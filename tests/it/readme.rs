@@ -1,4 +1,4 @@
-//! The README shows the code that is built and run.
+//! The README and the docs show the code that is built and run.
 
 #[test]
 fn first_listing_is_quickstart() {
@@ -13,8 +13,8 @@ fn first_listing_is_quickstart() {
 
 #[test]
 fn listing_for_once_night_is_in_its_example() {
-    let readme = include_str!("../../README.md");
-    let (_, section) = readme.split_once("### Once a night").expect("the section is there");
+    let docs = include_str!("../../docs/single-flight.md");
+    let (_, section) = docs.split_once("## Once a night").expect("the section is there");
     let (_, listing) = section.split_once("```rust\n").expect("it has a listing");
     let (listing, _) = listing.split_once("```").expect("the listing ends");
     assert!(listing.contains("async fn once"), "{listing}");

@@ -134,7 +134,7 @@ async fn round_trips_are_those_of_docs() {
     assert_eq!(cost(RECORDED, 100).await, (3, 4));
 }
 
-/// The rights that the README gives suffice.
+/// The rights that docs/redis.md gives suffice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rights_of_readme_suffice() {
     let rules = "resetchannels ~room ~room:* +eval +evalsha +set +get +del +pttl +pexpire +time";
