@@ -1,6 +1,6 @@
 //! What a manager has done, and what it has in hand.
 
-/// What a manager has done; see [`LockManager::stats`]. Each number only grows.
+/// What a manager has done; see [`LockManager::stats`](super::LockManager::stats). Each number only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockStats {
@@ -17,7 +17,7 @@ pub struct LockStats {
     pub handed_over: u64,
 }
 
-/// See [`LockManager::in_hand`].
+/// See [`LockManager::in_hand`](super::LockManager::in_hand).
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InHand {
