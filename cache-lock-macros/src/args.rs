@@ -24,8 +24,8 @@ pub(crate) struct Args {
     pub(crate) bind: Option<Ident>,
     pub(crate) or_else: Option<OrElse>,
     pub(crate) skip_if_locked: Option<Span>,
-    pub(crate) on_lost: Option<OnLost>,
-    pub(crate) release: Option<Release>,
+    pub(crate) on_lost: Option<OnLostArg>,
+    pub(crate) release: Option<ReleaseArg>,
     pub(crate) when: Option<Expr>,
     pub(crate) with: Option<Expr>,
     pub(crate) krate: Option<Path>,
@@ -57,14 +57,14 @@ pub(crate) enum OrElse {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnLost {
+pub(crate) enum OnLostArg {
     Cancel,
     Finish,
 }
 
 /// Whether the caller waits for the reply to the release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Release {
+pub(crate) enum ReleaseArg {
     Background,
     Wait,
 }

@@ -14,7 +14,7 @@ pub(crate) struct Boxed {
     pub(crate) pin: Option<Stmt>,
     /// `let x = x;` and `let (a, b) = { let __arg0 = __arg0; __arg0 };`: the arguments on their way
     /// into the block.
-    pub(crate) arguments: Vec<Argument>,
+    pub(crate) arguments: Vec<MovedArgument>,
     pub(crate) body: Vec<Stmt>,
 }
 
@@ -28,7 +28,7 @@ impl Boxed {
 }
 
 /// `let pattern = parameter;`
-pub(crate) struct Argument {
+pub(crate) struct MovedArgument {
     pub(crate) parameter: Ident,
     pub(crate) local: Local,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Argument {
 pub(crate) fn output(function: &ItemFn) -> Option<Type> {
     async_block(&function.block)?;
     let ReturnType::Type(_, ty) = &function.sig.output else { return None };
-    struct Output<'a>(Option<&'a Type>);
-    impl<'a> Visit<'a> for Output<'a> {
+    struct FindOutput<'a>(Option<&'a Type>);
+    impl<'a> Visit<'a> for FindOutput<'a> {
         fn visit_assoc_type(&mut self, assoc: &'a AssocType) {
             if self.0.is_none() && assoc.ident == "Output" {
                 self.0 = Some(&assoc.ty);
@@ -46,7 +46,7 @@ pub(crate) fn output(function: &ItemFn) -> Option<Type> {
             visit::visit_assoc_type(self, assoc);
         }
     }
-    let mut output = Output(None);
+    let mut output = FindOutput(None);
     output.visit_type(ty);
     output.0.cloned()
 }
@@ -63,7 +63,7 @@ pub(crate) fn take(function: &mut ItemFn) -> Option<Boxed> {
     let mut arguments = Vec::new();
     while let Some(parameter) = statements.peek().and_then(|stmt| moved_parameter(stmt, &sig)) {
         if let Some(Stmt::Local(local)) = statements.next() {
-            arguments.push(Argument { parameter, local });
+            arguments.push(MovedArgument { parameter, local });
         }
     }
     Some(Boxed { pin, arguments, body: statements.collect() })

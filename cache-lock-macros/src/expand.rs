@@ -10,30 +10,39 @@ use quote::{ToTokens as _, quote_spanned};
 use syn::{ExprPath, Stmt, ext::IdentExt as _, spanned::Spanned as _};
 
 use crate::{
-    args::{Args, OnLost, OrElse, Prefix},
+    args::{Args, OnLostArg, OrElse, Prefix},
+    crate_path::CratePath,
     function::Function,
-    home::Home,
     options,
     pattern::Binding,
     scope::{self, Part},
 };
 
 /// The function with its body under the lock.
-pub(crate) fn expand(args: &Args, function: Function, key: &[Part], home: &Home) -> TokenStream {
-    let expansion = Expansion { args, function: &function, key, home };
+pub(crate) fn expand(
+    args: &Args,
+    function: Function,
+    key: &[Part],
+    crate_path: &CratePath,
+) -> TokenStream {
+    let expansion = Expansion { args, function: &function, key, crate_path };
     let statements = expansion.statements();
     function.with_body(statements)
 }
 
 /// Errors are reported beside the item as it was written. The guard's name gets a value, so that
 /// the body that uses it has no errors of its own, be it one that takes the guard for its own.
-pub(crate) fn bind_only(args: &Args, consumes: bool, home: &Home) -> Option<TokenStream> {
+pub(crate) fn bind_only(
+    args: &Args,
+    consumes: bool,
+    crate_path: &CratePath,
+) -> Option<TokenStream> {
     let bind = args.bind.as_ref()?;
     let site = Span::mixed_site();
-    let private = home.private(site);
-    let home = home.at(site);
+    let private = crate_path.private(site);
+    let cache_lock = crate_path.at(site);
     let reference = (!consumes).then(|| quote_spanned!(site=> &));
-    let ty = quote_spanned!(site=> #reference #home::LockGuard);
+    let ty = quote_spanned!(site=> #reference #cache_lock::LockGuard);
     let ty = if args.when.is_some() { quote_spanned!(site=> #private::Option<#ty>) } else { ty };
     Some(quote_spanned!(site=> let #bind = (|| -> #ty { loop {} })();))
 }
@@ -42,12 +51,12 @@ struct Expansion<'a> {
     args: &'a Args,
     function: &'a Function,
     key: &'a [Part],
-    home: &'a Home,
+    crate_path: &'a CratePath,
 }
 
 impl Expansion<'_> {
     fn private(&self) -> TokenStream {
-        self.home.private(Span::mixed_site())
+        self.crate_path.private(Span::mixed_site())
     }
 
     fn statements(&self) -> TokenStream {
@@ -110,7 +119,7 @@ impl Expansion<'_> {
         let private = self.private();
         let manager = self.manager();
         let key = self.lock_key();
-        let options = options::options(self.args, self.home);
+        let options = options::options(self.args, self.crate_path);
         let failed = self.failed();
         let skip = self.args.skip_if_locked.map(|_| {
             let skipped = self.through("SkipIfLocked", "skipped");
@@ -159,17 +168,17 @@ impl Expansion<'_> {
             return quote_spanned!(Span::mixed_site()=> #private::manager());
         };
         let span = with.span().resolved_at(Span::mixed_site());
-        let private = self.home.private(span);
+        let private = self.crate_path.private(span);
         let with = self.expression(with);
         quote_spanned!(span=> #private::cloned(&#with))
     }
 
     fn lock_key(&self) -> TokenStream {
         let site = Span::mixed_site();
-        let private = self.home.private(site);
+        let private = self.crate_path.private(site);
         let prefix = match &self.args.prefix {
             Some(Prefix::Literal(literal)) => literal.to_token_stream(),
-            Some(Prefix::Const(path)) => options::prefix(path, self.home),
+            Some(Prefix::Const(path)) => options::prefix(path, self.crate_path),
             None => TokenStream::new(),
         };
         let parts = self.key.iter().enumerate().map(|(index, part)| match part {
@@ -201,7 +210,7 @@ impl Expansion<'_> {
         // Borrowed and released at one and the same span, or rustc has two errors about the two.
         let reference = quote_spanned!(guard.span()=> &#guard);
         Some(if self.args.when.is_some() {
-            let private = self.home.private(site);
+            let private = self.crate_path.private(site);
             quote_spanned!(site=> let lock = #private::lend(#reference);)
         } else {
             quote_spanned!(site=> let lock = #reference;)
@@ -285,7 +294,7 @@ impl Expansion<'_> {
     fn hold(&self) -> TokenStream {
         let guard = self.guard();
         let site = Span::mixed_site();
-        let private = self.home.private(site);
+        let private = self.crate_path.private(site);
         let (hold, unlocked) = if self.runs_to_its_end() {
             (quote_spanned!(site=> hold_to_end), quote_spanned!(site=> body.await))
         } else {
@@ -305,7 +314,7 @@ impl Expansion<'_> {
 
     /// Whether the body has an outcome also when the lock is lost.
     fn runs_to_its_end(&self) -> bool {
-        self.args.on_lost == Some(OnLost::Finish)
+        self.args.on_lost == Some(OnLostArg::Finish)
     }
 
     fn release(&self) -> TokenStream {
@@ -357,7 +366,7 @@ impl Expansion<'_> {
     fn through(&self, name: &str, method: &str) -> TokenStream {
         let returns = &self.function.returns;
         let span = returns.span().resolved_at(Span::mixed_site());
-        let private = self.home.private(span);
+        let private = self.crate_path.private(span);
         let (name, method) = (Ident::new(name, span), Ident::new(method, span));
         quote_spanned!(span=> <#returns as #private::#name>::#method)
     }

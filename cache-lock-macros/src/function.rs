@@ -118,7 +118,7 @@ impl Function {
     fn take_boxed(&mut self, boxed: Boxed) {
         self.pin = boxed.pin;
         self.body = boxed.body;
-        for boxed::Argument { parameter, mut local } in boxed.arguments {
+        for boxed::MovedArgument { parameter, mut local } in boxed.arguments {
             let bindings = pattern::bindings(&local.pat, &local.attrs);
             if let [binding] = &bindings[..]
                 && parameter == "self"

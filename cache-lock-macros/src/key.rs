@@ -9,12 +9,12 @@ pub(crate) enum Segment {
     /// Text of the template, `{{` and `}}` already read as braces.
     Text(String),
     /// The value of a parameter, or of a field of one.
-    Value(Place),
+    Value(FieldPath),
 }
 
 /// A parameter and the fields that lead from it to the value: `user.address.0`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FieldPath {
     /// Without `r#`.
     pub(crate) root: String,
     pub(crate) fields: Vec<Field>,
@@ -76,16 +76,16 @@ pub(crate) fn parse_template(template: &str) -> (Vec<Segment>, Vec<String>) {
             let inner = &rest[..close];
             rest = &rest[close + 1..];
             match parse_placeholder(inner) {
-                Ok(place) => {
+                Ok(path) => {
                     if text.is_empty()
                         && let Some(Segment::Value(before)) = segments.last()
                     {
-                        errors.push(adjacent(before, &place));
+                        errors.push(adjacent(before, &path));
                     }
                     if !text.is_empty() {
                         segments.push(Segment::Text(std::mem::take(&mut text)));
                     }
-                    segments.push(Segment::Value(place));
+                    segments.push(Segment::Value(path));
                 }
                 Err(error) => errors.push(error),
             }
@@ -98,13 +98,13 @@ pub(crate) fn parse_template(template: &str) -> (Vec<Segment>, Vec<String>) {
     (segments, errors)
 }
 
-fn adjacent(a: &Place, b: &Place) -> String {
+fn adjacent(a: &FieldPath, b: &FieldPath) -> String {
     format!(
         "adjacent placeholders `{{{a}}}{{{b}}}`: different values could give one key; put a separator between them, such as `{{{a}}}:{{{b}}}`"
     )
 }
 
-fn parse_placeholder(inner: &str) -> Result<Place, String> {
+fn parse_placeholder(inner: &str) -> Result<FieldPath, String> {
     if inner.trim().is_empty() {
         return Err(
             "empty placeholder `{}`; write the name of a parameter in it, or `{{}}` for literal braces"
@@ -119,11 +119,11 @@ fn parse_placeholder(inner: &str) -> Result<Place, String> {
             name.trim()
         ));
     }
-    parse_place(inner).ok_or_else(|| {
+    parse_field_path(inner).ok_or_else(|| {
         let decorated = inner.trim_matches(|c: char| c.is_whitespace() || c == '&' || c == '*');
-        match parse_place(decorated) {
-            Some(place) => format!(
-                "`{{{inner}}}` is more than the name of a value; write `{{{place}}}`, without spaces, `&` and `*`"
+        match parse_field_path(decorated) {
+            Some(path) => format!(
+                "`{{{inner}}}` is more than the name of a value; write `{{{path}}}`, without spaces, `&` and `*`"
             ),
             None => format!(
                 "`{{{inner}}}` is not a parameter or a field path; only `{{name}}`, `{{name.field}}` and the name of a `const` are allowed in a key template"
@@ -170,11 +170,11 @@ pub(crate) fn check_braces(prefix: &str, template: &[Segment]) -> Result<(), Str
 const BESIDE: [&str; 3] = [":fence", ":waiting", ":result"];
 
 /// Reads `name`, `name.field`, `name.0`.
-pub(crate) fn parse_place(text: &str) -> Option<Place> {
+pub(crate) fn parse_field_path(text: &str) -> Option<FieldPath> {
     let mut parts = text.split('.');
     let root = parse_name(parts.next()?)?;
     let fields = parts.map(parse_field).collect::<Option<_>>()?;
-    Some(Place { root, fields })
+    Some(FieldPath { root, fields })
 }
 
 pub(crate) const EXPECTED_FIELD: &str =
@@ -216,7 +216,7 @@ fn parse_name(text: &str) -> Option<String> {
     (name == "self" || tokens.is_ok()).then(|| name.to_owned())
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for FieldPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.root)?;
         for field in &self.fields {
@@ -231,7 +231,7 @@ impl std::fmt::Display for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, Place, Segment, check_braces, parse_fields, parse_template};
+    use super::{Field, FieldPath, Segment, check_braces, parse_fields, parse_template};
 
     fn text(text: &str) -> Segment {
         Segment::Text(text.to_owned())
@@ -245,7 +245,7 @@ mod tests {
                 Err(_) => Field::Named((*field).to_owned()),
             })
             .collect();
-        Segment::Value(Place { root: root.to_owned(), fields })
+        Segment::Value(FieldPath { root: root.to_owned(), fields })
     }
 
     fn segments(template: &str) -> Vec<Segment> {

@@ -6,7 +6,7 @@ use crate::{
     args::{Args, Prefix, Template, Time},
     errors::Errors,
     function::Function,
-    key::{self, Place, Segment},
+    key::{self, FieldPath, Segment},
 };
 
 mod guard;
@@ -52,16 +52,16 @@ fn check_text(template: &Template, function: &Function, errors: &mut Errors) {
     let [Segment::Text(text)] = &template.segments[..] else { return };
     // As other frameworks mark a parameter in a text.
     let name = text.trim_start_matches(['#', '$', ':', '@']);
-    let Some(place) = key::parse_place(name) else { return };
-    let is_parameter = match &place.root[..] {
-        "self" => function.receiver.is_some() && !place.fields.is_empty(),
+    let Some(path) = key::parse_field_path(name) else { return };
+    let is_parameter = match &path.root[..] {
+        "self" => function.receiver.is_some() && !path.fields.is_empty(),
         root => function.parameter(root).is_some(),
     };
     if is_parameter {
         errors.at(
             template.span,
             format!(
-                "the key {text:?} is the same in every call; write `key = \"{{{place}}}\"` for the value of `{place}`"
+                "the key {text:?} is the same in every call; write `key = \"{{{path}}}\"` for the value of `{path}`"
             ),
         );
     }
@@ -70,7 +70,7 @@ fn check_text(template: &Template, function: &Function, errors: &mut Errors) {
 /// A parameter that is a float, which has more than one text for one number.
 fn check_floats(template: &Template, function: &Function, errors: &mut Errors) {
     for segment in &template.segments {
-        if let Segment::Value(Place { root, fields }) = segment
+        if let Segment::Value(FieldPath { root, fields }) = segment
             && fields.is_empty()
             && let Some(float) = function.type_of(root).and_then(float)
         {

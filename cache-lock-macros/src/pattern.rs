@@ -79,14 +79,14 @@ pub(crate) fn strip_mut(pat: &mut Pat) {
 }
 
 pub(crate) fn borrows_mutably(pat: &Pat) -> bool {
-    struct Find(bool);
-    impl<'a> Visit<'a> for Find {
+    struct FindMutableBorrow(bool);
+    impl<'a> Visit<'a> for FindMutableBorrow {
         fn visit_pat_ident(&mut self, pat: &'a PatIdent) {
             self.0 |= pat.by_ref.is_some() && pat.mutability.is_some();
             visit::visit_pat_ident(self, pat);
         }
     }
-    let mut find = Find(false);
+    let mut find = FindMutableBorrow(false);
     find.visit_pat(pat);
     find.0
 }

@@ -8,7 +8,7 @@ use crate::{
     args::{Args, Template},
     errors::Errors,
     function::Function,
-    key::{self, Place, Segment},
+    key::{self, FieldPath, Segment},
     suggest,
 };
 
@@ -39,7 +39,7 @@ fn from_template(template: &Template, function: &Function, errors: &mut Errors) 
     for segment in &template.segments {
         match segment {
             Segment::Text(text) => parts.push(Part::Text(text.clone())),
-            Segment::Value(place) => match root(place, template.span, function) {
+            Segment::Value(path) => match root(path, template.span, function) {
                 Ok(mut name) => {
                     // Where the template is, but with the name's hygiene: both may come from
                     // different expansions of somebody's macro.
@@ -47,7 +47,7 @@ fn from_template(template: &Template, function: &Function, errors: &mut Errors) 
                     name.set_span(span);
                     // Ours, or rustc offers a field that is spelled alike in place of the template.
                     let ours = template.span.resolved_at(Span::mixed_site());
-                    let fields = place.fields.iter().map(|field| field.to_tokens(ours));
+                    let fields = path.fields.iter().map(|field| field.to_tokens(ours));
                     parts.push(Part::Value(quote_spanned!(span=> #name #(.#fields)*), span));
                 }
                 Err(message) => errors.at(template.span, message),
@@ -72,13 +72,13 @@ fn from_parameters(function: &Function) -> Vec<Part> {
     parts
 }
 
-fn root(place: &Place, template: Span, function: &Function) -> Result<Ident, String> {
-    let root = &place.root;
+fn root(path: &FieldPath, template: Span, function: &Function) -> Result<Ident, String> {
+    let root = &path.root;
     if root == "self" {
         return function
             .receiver
             .clone()
-            .ok_or_else(|| format!("`{{{place}}}` needs a method; this function has no `self`"));
+            .ok_or_else(|| format!("`{{{path}}}` needs a method; this function has no `self`"));
     }
     if let Some(name) = function.parameter(root).or_else(|| function.const_parameter(root)) {
         return Ok(name.clone());
@@ -97,7 +97,7 @@ fn root(place: &Place, template: Span, function: &Function) -> Result<Ident, Str
     let help = match (suggest::nearest(root, names()), names().count()) {
         (Some(meant), _) => format!("did you mean `{meant}`?"),
         (None, 0) if function.receiver.is_some() => {
-            format!("for a field of `self` write `{{self.{place}}}`")
+            format!("for a field of `self` write `{{self.{path}}}`")
         }
         (None, 0) => "this function has no parameters".to_owned(),
         (None, 1) => format!("the only parameter is {}", suggest::list(names())),

@@ -222,13 +222,13 @@ fn show(ty: &Type) -> String {
 }
 
 fn impl_trait(ty: &Type) -> Option<&TypeImplTrait> {
-    struct Find<'a>(Option<&'a TypeImplTrait>);
-    impl<'a> Visit<'a> for Find<'a> {
+    struct FindImplTrait<'a>(Option<&'a TypeImplTrait>);
+    impl<'a> Visit<'a> for FindImplTrait<'a> {
         fn visit_type_impl_trait(&mut self, ty: &'a TypeImplTrait) {
             self.0.get_or_insert(ty);
         }
     }
-    let mut find = Find(None);
+    let mut find = FindImplTrait(None);
     find.visit_type(ty);
     find.0
 }

@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::parse::ParseStream;
 
-use super::{Args, OnLost, Release, Time, values};
+use super::{Args, OnLostArg, ReleaseArg, Time, values};
 use crate::errors::Errors;
 
 /// A row of the table.
@@ -74,12 +74,12 @@ pub(super) const ARGUMENTS: [Argument; 14] = [
         read: Read::Flag(|args, span| args.skip_if_locked = Some(span)),
     },
     value("on_lost", "on_lost = \"finish\"", |args, input, _| {
-        let choices = [("cancel", OnLost::Cancel), ("finish", OnLost::Finish)];
+        let choices = [("cancel", OnLostArg::Cancel), ("finish", OnLostArg::Finish)];
         args.on_lost = Some(values::choice("on_lost", input, choices)?);
         Ok(())
     }),
     value("release", "release = \"background\"", |args, input, _| {
-        let choices = [("background", Release::Background), ("wait", Release::Wait)];
+        let choices = [("background", ReleaseArg::Background), ("wait", ReleaseArg::Wait)];
         args.release = Some(values::choice("release", input, choices)?);
         Ok(())
     }),

@@ -1,5 +1,5 @@
 use super::{
-    Args, Errors, OnLost, OrElse, Prefix, Release, Time,
+    Args, Errors, OnLostArg, OrElse, Prefix, ReleaseArg, Time,
     table::{ARGUMENTS, Argument, ELSEWHERE},
 };
 
@@ -26,8 +26,8 @@ fn every_argument_is_read() {
     assert!(args.bind.is_some_and(|bind| bind == "lock"));
     assert!(matches!(args.or_else, Some(OrElse::Closure(_))));
     assert!(args.skip_if_locked.is_some());
-    assert_eq!(args.on_lost, Some(OnLost::Finish));
-    assert_eq!(args.release, Some(Release::Wait));
+    assert_eq!(args.on_lost, Some(OnLostArg::Finish));
+    assert_eq!(args.release, Some(ReleaseArg::Wait));
     assert!(args.when.is_some() && args.with.is_some() && args.krate.is_some());
 }
 

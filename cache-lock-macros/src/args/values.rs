@@ -13,7 +13,7 @@ use super::{OrElse, Prefix, Template, Time};
 use crate::{
     duration,
     errors::Errors,
-    key::{self, Place, unspaced},
+    key::{self, FieldPath, unspaced},
     suggest,
 };
 
@@ -74,8 +74,8 @@ pub(super) fn template_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
     }
     let expected = "expected string literal, such as `key = \"{id}\"`";
     let written = expression(input, expected)?;
-    let message = match place(&written) {
-        Some(place) => format!("expected string literal; write `key = \"{{{place}}}\"`"),
+    let message = match field_path(&written) {
+        Some(path) => format!("expected string literal; write `key = \"{{{path}}}\"`"),
         None => match formatted(&written) {
             Some(template) => format!(
                 "`key` is a template itself; write `key = {template}`, with the name of a parameter in each pair of braces"
@@ -87,10 +87,10 @@ pub(super) fn template_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
 }
 
 /// The parameter, field or constant that the user named without quotes and braces.
-fn place(expr: &Expr) -> Option<Place> {
+fn field_path(expr: &Expr) -> Option<FieldPath> {
     match expr {
-        Expr::Reference(reference) => place(&reference.expr),
-        Expr::Path(_) | Expr::Field(_) => key::parse_place(&unspaced(expr.to_token_stream())),
+        Expr::Reference(reference) => field_path(&reference.expr),
+        Expr::Path(_) | Expr::Field(_) => key::parse_field_path(&unspaced(expr.to_token_stream())),
         _ => None,
     }
 }

@@ -75,14 +75,14 @@ impl Search<'_> {
 
     /// Whether the closure has the name for a parameter.
     fn hides(&self, closure: &ExprClosure) -> bool {
-        struct Find<'a>(&'a Ident, bool);
-        impl<'a> Visit<'a> for Find<'_> {
+        struct FindName<'a>(&'a Ident, bool);
+        impl<'a> Visit<'a> for FindName<'_> {
             fn visit_pat_ident(&mut self, pat: &'a PatIdent) {
                 self.1 |= pat.ident == *self.0;
                 visit::visit_pat_ident(self, pat);
             }
         }
-        let mut find = Find(self.bind, false);
+        let mut find = FindName(self.bind, false);
         closure.inputs.iter().for_each(|input: &Pat| find.visit_pat(input));
         find.1
     }

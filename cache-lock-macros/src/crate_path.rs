@@ -5,12 +5,12 @@ use quote::{ToTokens as _, quote_spanned};
 
 use crate::args::Args;
 
-pub(crate) struct Home {
+pub(crate) struct CratePath {
     path: TokenStream,
     is_written: bool,
 }
 
-impl Home {
+impl CratePath {
     /// `path`, unless the arguments say `crate = ..`.
     pub(crate) fn new(args: &Args, path: TokenStream) -> Self {
         match &args.krate {
