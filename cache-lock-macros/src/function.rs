@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, quote_spanned};
 use syn::{
-    Attribute, FnArg, ItemFn, Meta, Pat, PatIdent, ReceiverKind, ReturnType, Stmt, Token, Type,
+    Attribute, FnArg, ItemFn, Meta, Pat, PatIdent, ReceiverKind, Stmt, Token, Type,
     ext::IdentExt as _, spanned::Spanned as _,
 };
 
@@ -50,7 +50,7 @@ impl Function {
     /// Checks the function and takes it apart. `None` if there is no body to take a lock around.
     pub(crate) fn new(mut item: ItemFn, args: &Args, errors: &mut Errors) -> Option<Self> {
         let returns = signature::check(&item, args, errors)?;
-        let marked = strip_lock_keys(&mut item);
+        let marked = signature::strip_lock_keys(&mut item);
         let boxed = boxed::take(&mut item);
         let lock_keys = lock_keys(&marked, boxed.as_ref(), args, errors);
         let mut function = Self {
@@ -201,25 +201,6 @@ fn plain_name(index: usize, pat: &Pat) -> Ident {
     Ident::new(&format!("arg{index}"), pat.span().resolved_at(Span::mixed_site()))
 }
 
-/// Takes `#[lock_key]` off the parameters; nobody else knows it.
-pub(crate) fn strip_lock_keys(item: &mut ItemFn) -> Vec<(FnArg, Attribute)> {
-    let mut taken = Vec::new();
-    for input in &mut item.sig.inputs {
-        let attrs = match input {
-            FnArg::Receiver(receiver) => &mut receiver.attrs,
-            FnArg::Typed(typed) => &mut typed.attrs,
-        };
-        let found: Vec<_> = attrs.extract_if(.., |attr| is_lock_key(attr)).collect();
-        taken.extend(found.into_iter().map(|attr| (input.clone(), attr)));
-    }
-    taken
-}
-
-/// `#[lock_key]`, also by its path.
-pub(crate) fn is_lock_key(attr: &Attribute) -> bool {
-    attr.path().segments.last().is_some_and(|segment| segment.ident == "lock_key")
-}
-
 fn lock_keys(
     marked: &[(FnArg, Attribute)],
     boxed: Option<&Boxed>,
@@ -272,16 +253,4 @@ fn lock_key(input: &FnArg, attr: &Attribute, boxed: Option<&Boxed>) -> syn::Resu
         _ => name.span(),
     };
     Ok(LockKeyParam { name: name.clone(), fields, span })
-}
-
-/// What the signature says that the function returns.
-pub(crate) fn written_return_type(item: &ItemFn) -> Type {
-    match &item.sig.output {
-        ReturnType::Type(_, ty) => (**ty).clone(),
-        // At the name, since there is no type to point at.
-        ReturnType::Default => {
-            let span = item.sig.ident.span();
-            Type::Verbatim(quote_spanned!(span=> ()))
-        }
-    }
 }

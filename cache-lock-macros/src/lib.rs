@@ -72,7 +72,7 @@ fn without_lock(
     consumes_guard: bool,
     crate_path: &CratePath,
 ) -> ItemFn {
-    function::strip_lock_keys(&mut item);
+    signature::strip_lock_keys(&mut item);
     item.attrs.retain(|attr| !signature::is_cache_lock(attr));
     // The attribute may be what uses a parameter.
     item.attrs.push(parse_quote!(#[allow(unused_variables)]));

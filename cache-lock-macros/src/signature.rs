@@ -1,21 +1,17 @@
 //! What a function must look like to run under a lock.
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens as _;
+use quote::{ToTokens as _, quote_spanned};
 use syn::{
-    FnArg, GenericParam, ImplItemFn, Item, ItemFn, Safety, TraitItemFn, Type, TypeImplTrait,
+    Attribute, FnArg, GenericParam, ImplItemFn, Item, ItemFn, ReturnType, Safety, TraitItemFn,
+    Type, TypeImplTrait,
     ext::IdentExt as _,
     spanned::Spanned as _,
     visit::Visit,
     visit_mut::{self, VisitMut},
 };
 
-use crate::{
-    args::Args,
-    boxed,
-    errors::Errors,
-    function::{is_lock_key, written_return_type},
-};
+use crate::{args::Args, boxed, errors::Errors};
 
 /// Reads the annotated item, or says what the attribute is for.
 pub(crate) fn parse(item: TokenStream) -> syn::Result<ItemFn> {
@@ -111,7 +107,7 @@ fn check_duplicate(item: &ItemFn, errors: &mut Errors) {
 }
 
 /// The attribute under its own name. A renamed import is not seen; it takes a second lock.
-pub(crate) fn is_cache_lock(attr: &syn::Attribute) -> bool {
+pub(crate) fn is_cache_lock(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|segment| {
         segment.ident == "cache_lock" || segment.ident == "cache_lock_facade"
     })
@@ -147,6 +143,25 @@ fn has_lock_key(item: &ItemFn) -> bool {
         | FnArg::Typed(syn::PatType { attrs, .. })) = input;
         attrs.iter().any(is_lock_key)
     })
+}
+
+/// Takes `#[lock_key]` off the parameters; nobody else knows it.
+pub(crate) fn strip_lock_keys(item: &mut ItemFn) -> Vec<(FnArg, Attribute)> {
+    let mut taken = Vec::new();
+    for input in &mut item.sig.inputs {
+        let attrs = match input {
+            FnArg::Receiver(receiver) => &mut receiver.attrs,
+            FnArg::Typed(typed) => &mut typed.attrs,
+        };
+        let found: Vec<_> = attrs.extract_if(.., |attr| is_lock_key(attr)).collect();
+        taken.extend(found.into_iter().map(|attr| (input.clone(), attr)));
+    }
+    taken
+}
+
+/// `#[lock_key]`, also by its path.
+fn is_lock_key(attr: &Attribute) -> bool {
+    attr.path().segments.last().is_some_and(|segment| segment.ident == "lock_key")
 }
 
 /// One constant key for many functions is seldom what somebody wants.
@@ -231,6 +246,18 @@ fn impl_trait(ty: &Type) -> Option<&TypeImplTrait> {
     let mut find = FindImplTrait(None);
     find.visit_type(ty);
     find.0
+}
+
+/// What the signature says that the function returns.
+fn written_return_type(item: &ItemFn) -> Type {
+    match &item.sig.output {
+        ReturnType::Type(_, ty) => (**ty).clone(),
+        // At the name, since there is no type to point at.
+        ReturnType::Default => {
+            let span = item.sig.ident.span();
+            Type::Verbatim(quote_spanned!(span=> ()))
+        }
+    }
 }
 
 /// `impl Trait` cannot be written where the expansion repeats the return type.
