@@ -25,7 +25,7 @@ pub(crate) struct Args {
     pub(crate) when: Option<Expr>,
     pub(crate) with: Option<Expr>,
     pub(crate) krate: Option<Path>,
-    /// The argument names in the order of their appearance, wrong ones included.
+    /// The names of the written arguments, in order. A misspelled name counts as the suggested name.
     seen: Vec<String>,
 }
 
@@ -34,11 +34,11 @@ pub(crate) enum Prefix {
     Const(ExprPath),
 }
 
-/// `key = ".."`, and what it reads as.
+/// `key = ".."`, and the segments of its template.
 pub(crate) struct Template {
     pub(crate) span: Span,
     pub(crate) segments: Vec<Segment>,
-    /// Whether all of it could be read.
+    /// Whether the template has no errors.
     pub(crate) is_whole: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum ReleaseArg {
 }
 
 impl Args {
-    /// Whether a key is written, be it a wrong one.
+    /// Whether the attribute has a `key`, valid or not.
     pub(crate) fn has_key(&self) -> bool {
         self.has_seen("key")
     }

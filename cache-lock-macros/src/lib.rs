@@ -1,4 +1,4 @@
-//! The attribute of cache-lock.
+//! The attribute `#[cache_lock]`: reads its input, runs the checks, and emits the expansion.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -39,14 +39,14 @@ pub fn cache_lock_facade(
     cache_lock_at(args.into(), item.into(), quote!(::cache_lock)).into()
 }
 
-/// Expands the attribute to paths that start with `default_path`, unless its arguments name another crate.
+/// Expands the attribute. Paths start with the `crate` argument. Default: `default_path`.
 fn cache_lock_at(args: TokenStream, item: TokenStream, default_path: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = Args::parse(args, &mut errors);
     let crate_path = CratePath::new(&args, default_path);
     let Some(written) = errors.ok(signature::parse(item.clone())) else {
         let errors = errors.into_compile_errors();
-        // Where an expression stands, only one can stand.
+        // An attribute on an expression must expand to a single expression.
         let item =
             if syn::parse2::<Expr>(item.clone()).is_ok() { TokenStream::new() } else { item };
         return quote!(#errors #item);
@@ -65,7 +65,7 @@ fn cache_lock_at(args: TokenStream, item: TokenStream, default_path: TokenStream
     quote!(#errors #item)
 }
 
-/// The function as it was written, which callers and editors can go on resolving.
+/// The function without the lock, so that callers and editors resolve it despite the errors.
 fn without_lock(
     mut item: ItemFn,
     args: &Args,
@@ -74,7 +74,7 @@ fn without_lock(
 ) -> ItemFn {
     signature::strip_lock_keys(&mut item);
     item.attrs.retain(|attr| !signature::is_cache_lock(attr));
-    // The attribute may be what uses a parameter.
+    // A parameter may be used only by the attribute.
     item.attrs.push(parse_quote!(#[allow(unused_variables)]));
     if let Some(bind) = expand::bind_only(args, consumes_guard, crate_path) {
         item.block.stmts.insert(0, Stmt::Expr(Expr::Verbatim(bind), None));

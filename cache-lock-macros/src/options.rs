@@ -1,4 +1,4 @@
-//! The options of the lock as tokens: constants, whose limits are checked as early as possible.
+//! The lock's options as tokens: constants, with limits checked as early as possible.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens as _, quote_spanned};
@@ -9,7 +9,7 @@ use crate::{
     crate_path::CratePath,
 };
 
-/// The `LockOptions` of the arguments that are written; the others are the manager's.
+/// The `LockOptions` of the written arguments. The manager completes the others.
 pub(crate) fn options(args: &Args, crate_path: &CratePath) -> TokenStream {
     let site = Span::mixed_site();
     let cache_lock = crate_path.at(site);
@@ -43,7 +43,7 @@ pub(crate) fn options(args: &Args, crate_path: &CratePath) -> TokenStream {
         set("background_release", background.to_token_stream());
     }
     let options = quote_spanned!(site=> #cache_lock::LockOptions::new() #setters);
-    // Either way a constant, which takes no room in the future.
+    // Both forms are constants, which take no space in the future.
     if check == Check::Early {
         quote_spanned! {site=>
             {
@@ -56,7 +56,7 @@ pub(crate) fn options(args: &Args, crate_path: &CratePath) -> TokenStream {
     }
 }
 
-/// The durations that are written, with the checks of those that only rustc can read.
+/// The written durations. Constants go through a check, since only rustc can read them.
 fn durations(args: &Args, crate_path: &CratePath) -> Vec<DurationSetter> {
     let Args { timeout, expire, max_hold, .. } = args;
     let mut durations = Vec::new();
@@ -83,7 +83,7 @@ fn durations(args: &Args, crate_path: &CratePath) -> Vec<DurationSetter> {
     durations
 }
 
-/// `duration` through a check of its limits. Those of literals have been checked already.
+/// A duration as tokens, with a check if a constant is involved. Literals are already checked.
 fn checked(check: &str, time: &Time, others: &[&Time], crate_path: &CratePath) -> TokenStream {
     let value = duration(time, crate_path);
     let path = others.iter().copied().chain([time]).find_map(|time| match time {
@@ -98,7 +98,7 @@ fn checked(check: &str, time: &Time, others: &[&Time], crate_path: &CratePath) -
     quote_spanned!(span=> #private::#check(#value #(, #others)*))
 }
 
-/// A prefix that is a constant, checked not to be empty.
+/// A constant prefix as tokens, with a check that it is not empty.
 pub(crate) fn prefix(path: &ExprPath, crate_path: &CratePath) -> TokenStream {
     let site = Span::mixed_site();
     let span = path.span().resolved_at(site);
@@ -116,22 +116,22 @@ pub(crate) fn prefix(path: &ExprPath, crate_path: &CratePath) -> TokenStream {
     }
 }
 
-/// A duration among the options.
+/// The setter call for a duration.
 struct DurationSetter {
     name: &'static str,
     value: TokenStream,
     check: Check,
 }
 
-/// Where the limits of a duration are checked, from the best place to the worst.
+/// The time at which the limits of a duration are checked, from the earliest to the latest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Check {
-    /// Here: a literal.
+    /// At expansion: a literal.
     Done,
     /// In a `const` item, when the function is checked.
     Early,
-    /// In `const { .. }`, when the function is compiled. Only there a constant can depend on the
-    /// generic parameters around it.
+    /// In `const { .. }`, when the function is compiled. A constant that depends on generic parameters
+    /// is allowed only there.
     Late,
 }
 
@@ -158,8 +158,9 @@ fn duration(time: &Time, crate_path: &CratePath) -> TokenStream {
     }
 }
 
-/// Whether a constant may depend on a generic parameter of the function or of its `impl`, which the
-/// attribute does not see: `Self::LEASE`, `T::LEASE`, `<T as Timed>::LEASE`.
+/// Whether a constant may depend on a generic parameter of the function or of its `impl`. The
+/// attribute does not see the `impl`, so the spelling decides: `Self::LEASE`,
+/// `T::LEASE`, `<T as Timed>::LEASE`.
 fn may_be_generic(path: &ExprPath) -> bool {
     let segments = &path.path.segments;
     path.qself.is_some()

@@ -1,8 +1,8 @@
-//! "Did you mean": the known name that is nearest to one that is not known.
+//! Suggestions for unknown names: the nearest known name.
 
 use strsim::osa_distance;
 
-/// The name among `known` that `typed` is most likely a slip of, if any is near enough.
+/// The name in `known` with the smallest edit distance to `typed`. `None` if all exceed the limit.
 pub(crate) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -21,12 +21,13 @@ pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// One slip per three letters: more would suggest words that merely have the same length.
+/// The limit of the edit distance: a third of the longer name. A higher limit would match unrelated
+/// words of similar length.
 fn slips_allowed(typed: &str, name: &str) -> usize {
     typed.chars().count().max(name.len()) / 3
 }
 
-/// `timeOut`, `time_out` and `timeout` are one word to whoever types them.
+/// Removes case and underscores, so that `timeOut`, `time_out` and `timeout` are equal.
 fn fold(name: &str) -> String {
     name.chars().filter(|&c| c != '_').flat_map(char::to_lowercase).collect()
 }
@@ -35,9 +36,9 @@ fn fold(name: &str) -> String {
 mod tests {
     use super::nearest;
 
-    /// A swap of two neighbours is one slip, and a longer word allows more of them.
+    /// The distance counts a swap of two neighbours once.
     #[test]
-    fn slips_are_counted_by_the_length_of_the_word() {
+    fn longer_words_allow_more_slips() {
         assert_eq!(nearest("", ["abc"]), None);
         assert_eq!(nearest("timeot", ["timeout"]), Some("timeout"));
         assert_eq!(nearest("exprie", ["expire"]), Some("expire"));

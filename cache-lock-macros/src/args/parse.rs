@@ -14,7 +14,7 @@ use super::{
 use crate::{duration, errors::Errors, suggest};
 
 impl Args {
-    /// Reads all arguments. One that cannot be read is reported and skipped.
+    /// Reads all arguments. An unreadable argument is reported and skipped.
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut args = Self::default();
         let parser = |input: ParseStream<'_>| {
@@ -55,7 +55,10 @@ impl Args {
         };
         let &Argument { name: known, example, ref read, .. } = argument;
         if self.has_seen(known) {
-            return Err(syn::Error::new(name.span(), format!("duplicate `{known}` argument")));
+            return Err(syn::Error::new(
+                name.span(),
+                format!("duplicate argument `{known}`; keep a single `{known}`"),
+            ));
         }
         self.seen.push(text);
 
@@ -85,9 +88,9 @@ impl Args {
         let message = match value {
             Lit::Str(text) => {
                 self.seen.push(name.to_owned());
-                format!("arguments are named; write `{name} = {:?}`", text.value())
+                format!("this argument has no name; write `{name} = {:?}`", text.value())
             }
-            _ => "arguments are named, as in `timeout = \"2s\"`".to_owned(),
+            _ => "this argument has no name; write it as in `timeout = \"2s\"`".to_owned(),
         };
         syn::Error::new(value.span(), message)
     }
@@ -100,19 +103,19 @@ impl Args {
             .find(|argument| argument.elsewhere.contains(&&*text))
             .map(|argument| argument.name);
         let meant = known.or_else(|| suggest::nearest(&text, names()));
-        // As behind the text of a `format!`.
+        // The user may list values after the template, as in `format!`.
         let stands_alone = input.is_empty() || input.peek(Token![,]);
         if stands_alone && self.has_key() && meant.is_none_or(|meant| meant == "key") {
             return syn::Error::new(
                 name.span(),
                 format!(
-                    "`{text}` is no argument of `#[cache_lock]`; a value stands in the template itself, as in `key = \"{{{text}}}\"`"
+                    "`{text}` is not an argument of `#[cache_lock]`; write the value into the template, as in `key = \"{{{text}}}\"`"
                 ),
             );
         }
         let help = match meant {
             Some(meant) => {
-                // Else the misspelled argument would be reported as missing, too.
+                // Without this, a misspelled argument is reported as missing too.
                 self.seen.push(meant.to_owned());
                 format!("did you mean `{meant}`?")
             }
@@ -121,7 +124,7 @@ impl Args {
         syn::Error::new(name.span(), format!("unknown argument `{text}`; {help}"))
     }
 
-    /// What only shows when all arguments are known.
+    /// Checks that need all arguments: a missing prefix, a `max_hold` that contradicts another argument.
     fn check(&self, errors: &mut Errors) {
         if !self.has_seen("prefix") {
             errors.at(

@@ -1,4 +1,4 @@
-//! The arguments of the attribute: one row has the name, the spelling and the reader of an argument.
+//! The table of arguments: each row holds the name, an example and the reader of an argument.
 
 use proc_macro2::Span;
 use syn::parse::ParseStream;
@@ -9,16 +9,16 @@ use crate::errors::Errors;
 /// A row of the table.
 pub(super) struct Argument {
     pub(super) name: &'static str,
-    /// How it is written, for the errors.
+    /// An example for error texts.
     pub(super) example: &'static str,
-    /// Its names in other lock libraries, where the spelling alone does not give it away.
+    /// Names from other lock libraries that the edit distance does not match.
     pub(super) elsewhere: &'static [&'static str],
     pub(super) read: Read,
 }
 
-/// What stands behind the name.
+/// The reader of an argument, by the tokens after its name.
 pub(super) enum Read {
-    /// Nothing.
+    /// No tokens.
     Flag(fn(&mut Args, Span)),
     /// `= value`
     Value(ReadValue),
