@@ -47,8 +47,22 @@ has_tls() { # SERVER
     [[ $said == *'tls-cert-file configured'* ]]
 }
 
-# Builds the suites: a line for each, of its name, its program and the directory it runs in.
+# Builds the suites: a line for each, of its name, its program and the directory it runs in. Each module
+# of `it` is a suite.
 build() {
+    local suite program directory
+    programs | while IFS=$'\t' read -r suite program directory; do
+        if [ "$suite" = it ]; then
+            for suite in $("$program" --list 2>/dev/null | sed -n 's/::.*: test$//p' | sort -u); do
+                printf '%s\t%s\t%s\n' "$suite" "$program" "$directory"
+            done
+        else
+            printf '%s\t%s\t%s\n' "$suite" "$program" "$directory"
+        fi
+    done | sort
+}
+
+programs() {
     cargo test --no-run --message-format=json-render-diagnostics --all-features \
         -p cache-lock -p cache-lock-runtime -p test-support --lib --tests |
         python3 -c '
@@ -65,7 +79,12 @@ for line in sys.stdin:
     if name in ("ui", "cache_lock", "test_support", "mongo"):
         continue
     print("runtime" if name == "cache_lock_runtime" else "test-support:" + name if package == "test-support" else name, program, home, sep="\t")
-' | sort
+'
+}
+
+# The tests of one module of `it`.
+tests_of() { # MODULE PROGRAM
+    "$2" --list 2>/dev/null | sed -n "s/^\($1::.*\): test\$/\1/p"
 }
 
 case "${1:-}" in
@@ -88,26 +107,31 @@ fi
 
 suites=$(build)
 if [ -n "${SUITES:-}" ]; then
-    suites=$(grep -E "^(${SUITES// /|})	" <<<"$suites") || fail "there is no suite $SUITES; the suites are the files of tests/, \`runtime\` and \`test-support:*\`"
+    suites=$(grep -E "^(${SUITES// /|})	" <<<"$suites") || fail "there is no suite $SUITES; the suites are the modules of tests/it, the other files of tests/, \`runtime\` and \`test-support:*\`"
 fi
 
 # Runs a suite on a server. Sets `cell`: passed/failed/left out.
 run() { # SUITE PROGRAM DIRECTORY SERVER LOG
-    local suite=$1 program=$2 directory=$3 log=$5 skip=() status=0
+    local suite=$1 program=$2 directory=$3 log=$5 which=() others=0 status=0
+    if [[ $program = */it-* ]]; then
+        mapfile -t which < <(tests_of "$suite" "$program")
+        others=$(($("$program" --list 2>/dev/null | grep -c ': test$') - ${#which[@]}))
+        which=(--exact "${which[@]}")
+    fi
     if [ "$tls" = no ]; then
         case $suite in
         tls)
-            cell="0/0/$("$program" --list 2>/dev/null | grep -c ': test$')"
+            cell="0/0/$(tests_of tls "$program" | wc -l)"
             return
             ;;
-        test-support:redis) skip=(--skip tls_is_served) ;;
+        test-support:redis) which=(--skip tls_is_served) ;;
         esac
     fi
     (cd "$directory" && REDIS_SERVER=$4 CARGO_MANIFEST_DIR=$directory \
-        timeout --kill-after 10 "$longest" "$program" ${skip[@]+"${skip[@]}"}) \
+        timeout --kill-after 10 "$longest" "$program" ${which[@]+"${which[@]}"}) \
         >"$log" 2>&1 </dev/null || status=$?
     cell=$(sed -En 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored; .* ([0-9]+) filtered.*/\1 \2 \3 \4/p' "$log" |
-        awk '{ print $1 "/" $2 "/" $3 + $4 }')
+        awk -v others="$others" '{ print $1 "/" $2 "/" $3 + $4 - others }')
     if [ $status = 124 ]; then
         cell=hangs
     elif [ -z "$cell" ]; then

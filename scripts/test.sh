@@ -78,6 +78,11 @@ get_cargo_deny() {
         CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug cargo-deny
 }
 
+# What would be published builds by itself.
+packages() {
+    cargo package --quiet --allow-dirty -p cache-lock -p cache-lock-macros -p cache-lock-runtime
+}
+
 minimum_rust() {
     # A target directory of its own, or each toolchain would throw away what the other has built.
     cargo "+$rust_version" check --workspace --all-features --target-dir target/minimum-rust
@@ -125,6 +130,7 @@ fi
 step "Unit and integration tests" cargo test --workspace --all-features --lib --bins --tests --examples
 # Their messages are those of the default features.
 step "Compile errors" cargo test -p cache-lock --test ui
+step "Packages" packages
 step "Quickstart" quickstart
 step "Documentation's tests" cargo test --workspace --all-features --doc
 step "Seckill inside one process" embedded seckill --mode all

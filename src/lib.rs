@@ -25,22 +25,23 @@
 //! ```
 //!
 //! - [`macro@cache_lock`] explains the attribute: arguments, keys, errors, cancellation.
-//! - [`LockManager`] is what a program has one of; it also takes locks without the attribute.
-//! - [`LockManager::single_flight`] computes a value once for all who ask for it, in a process or a
-//!   fleet.
+//! - [`LockManager`]: a program has one; it also takes locks without the attribute.
+//! - [`LockManager::single_flight`] computes a value once for many callers, in a process or a fleet.
 //! - [`LockError`] tells contention, failures of the server, and lost locks apart.
-//! - [`FencingToken`] is what protects the data when a lock is lost unnoticed. A lock with a lease can
-//!   be: a holder that is stopped for longer than that finishes its request when it wakes up.
+//! - [`FencingToken`] protects the data when a lock is lost unnoticed: a holder that is stopped for longer than
+//!   its lease finishes its request when it wakes up.
 //!
 //! | feature | |
 //! |---|---|
-//! | `redis` (default) | locks on a Redis server; without it there are those in memory |
+//! | `redis` (default) | locks on a Redis server; without it, locks in memory alone |
 //! | `tls` | `rediss://` URLs |
 //! | `uuid` | `Uuid` as a part of a key |
 //! | `bson-2`, `bson-3` | `ObjectId` as a part of a key: bson 2 is what `mongodb` 3 uses by default |
-//! | `serde` | [`FencingToken`] as a number; the values of single flights recorded for the fleet |
+//! | `single-flight` (default) | computations that callers share |
+//! | `serde` | [`FencingToken`] as a number; with `single-flight`, values recorded for the fleet |
 //!
-//! The README has how a lock can fail, what Redis it takes, and which rights its user needs.
+//! The repository's `docs/` say how a lock can fail (`fencing.md`), which servers and rights it needs
+//! (`redis.md`), and how it fits into a program (`in-a-program.md`).
 
 #[doc(inline)]
 pub use cache_lock_macros::cache_lock_facade as cache_lock;

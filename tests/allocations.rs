@@ -1,4 +1,5 @@
-//! How often a lock asks the allocator. What other threads allocate is not counted.
+//! A binary of its own, since its global allocator counts: how often a lock asks the allocator.
+//! Allocations of other threads are not counted.
 
 use std::{
     pin::pin,
@@ -67,7 +68,7 @@ async fn of_a_text(text: &str) -> Result<(), LockError> {
 }
 
 #[test]
-fn a_key_is_one_allocation() {
+fn key_is_one_allocation() {
     let room = Room { house: "north: {1}".to_owned(), number: u32::MAX };
     assert_eq!(allocations_of_the_key(of_a_prefix()), 1);
     assert_eq!(allocations_of_the_key(of_a_number(u64::MAX)), 1);
@@ -80,14 +81,14 @@ fn a_key_is_one_allocation() {
 }
 
 #[test]
-fn copies_of_a_key_are_none() {
+fn copies_of_key_are_none() {
     let key = LockKey::new("room").part(7);
     let copies = measure(|| drop([key.clone(), key.clone()]));
     assert_eq!(copies, AllocationInfo::default());
 }
 
 #[test]
-fn a_lock_in_memory_is_two_allocations() {
+fn lock_in_memory_is_three_allocations() {
     const CYCLES: u64 = 1000;
     let locks = LockManager::in_memory();
     let cycle = || ready(locks.scope(of_a_number(7))).expect("free");
@@ -95,5 +96,5 @@ fn a_lock_in_memory_is_two_allocations() {
     (0..CYCLES).for_each(|_| cycle());
     let cycles = measure(|| (0..CYCLES).for_each(|_| cycle()));
     assert_eq!(cycles.count_current, 0, "{cycles:?}");
-    assert!(cycles.count_total <= 2 * CYCLES, "{cycles:?}");
+    assert!(cycles.count_total <= 3 * CYCLES, "{cycles:?}");
 }

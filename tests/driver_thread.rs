@@ -1,4 +1,5 @@
-//! A manager's thread ends with the manager. In a process of its own, since it counts threads.
+//! A binary of its own, since it counts the threads of its process: a manager's thread ends with the
+//! manager.
 #![cfg(target_os = "linux")]
 
 use std::{fs, time::Duration};
@@ -14,7 +15,7 @@ fn threads() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_thread_ends_with_the_last_handle_and_guard() {
+async fn thread_ends_with_last_handle_and_guard() {
     let server = RedisServer::start();
     let options = LockOptions::new().expire(Duration::from_secs(60));
     for redis in [false, true] {

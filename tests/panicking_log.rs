@@ -1,5 +1,7 @@
-//! What reads the log may panic, and so may wakers. That costs no lease its renewal, no release its
-//! further tries, no waiter its news, and no caller the outcome of its call.
+//! A binary of its own, since its global subscriber panics at every event.
+//!
+//! A panic of a subscriber or a waker costs no lease its renewal, no release its further tries, no
+//! waiter its news, and no caller the outcome of its call.
 
 use std::{
     fmt::Debug,
@@ -99,7 +101,7 @@ fn log_that_panics() {
     });
 }
 
-/// Whoever is told through it panics.
+/// Each wake-up panics.
 struct PanicsToo;
 
 impl Wake for PanicsToo {
@@ -150,7 +152,7 @@ async fn losses_and_renewals(locks: LockManager) {
 
 /// Each loss is logged between the answers for two leases of the same request.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_loss_costs_no_other_lease_of_its_batch() {
+async fn loss_costs_no_other_lease_of_its_batch() {
     log_that_panics();
     in_time(async {
         let server = RedisServer::start();
@@ -178,7 +180,7 @@ async fn a_loss_costs_no_other_lease_of_its_batch() {
 
 /// The server is gone for a part of the leases, and each failure is logged.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_costs_no_lease_that_outlasts_it() {
+async fn outage_costs_no_lease_that_outlasts_it() {
     log_that_panics();
     in_time(async {
         let server = RedisServer::start();
@@ -203,7 +205,7 @@ async fn an_outage_costs_no_lease_that_outlasts_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_release_that_fails_is_tried_again() {
+async fn release_that_fails_is_tried_again() {
     log_that_panics();
     in_time(async {
         let server = RedisServer::start();
@@ -228,7 +230,7 @@ async fn a_release_that_fails_is_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waker_that_panics_keeps_no_other_waiter_asleep() {
+async fn waker_that_panics_keeps_no_other_waiter_asleep() {
     in_time(async {
         let locks = LockManager::in_memory();
         let patient = LockOptions::new().timeout(Duration::from_secs(600));
@@ -267,7 +269,7 @@ async fn a_waker_that_panics_keeps_no_other_waiter_asleep() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wakers_that_panic_keep_no_caller_of_a_single_flight_asleep() {
+async fn wakers_that_panic_keep_no_caller_of_single_flight_asleep() {
     in_time(async {
         let locks = LockManager::in_memory();
         let patient = LockOptions::new().timeout(Duration::from_secs(600));

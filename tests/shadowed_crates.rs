@@ -1,5 +1,5 @@
-//! The attribute in a crate whose dependencies have the names of the standard library and of tokio, as
-//! local packages may.
+//! A binary of its own, since its crate root hides other crates: the attribute in a crate whose
+//! dependencies have the names of the standard library and of tokio, as local packages may.
 
 #![allow(unused_extern_crates, reason = "each hides the crate of its name")]
 

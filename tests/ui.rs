@@ -1,3 +1,5 @@
+//! A binary of its own, since it runs cargo and is checked with other features than the rest.
+//!
 //! What the attribute refuses, word for word, and what it must accept.
 //!
 //! The wording of rustc changes from release to release, and lists of implementing types with the

@@ -69,12 +69,12 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     /// Waiting for another holder ends then.
     fn patience(&self) -> Instant {
-        self.started.after(self.settings.timeout)
+        self.started + self.settings.timeout
     }
 
     /// All waiting ends then.
     fn end(&self) -> Instant {
-        self.patience().max(self.started.after(self.manager.attempt(self.settings.expire)))
+        self.patience().max(self.started + self.manager.attempt(self.settings.expire))
     }
 
     fn begin(&self) -> Acquire<'a> {
@@ -92,7 +92,7 @@ impl<'a> Call<'a> {
             let waiting = pin!(self.guard(acquire));
             span.around(waiting).await
         };
-        let waited = self.started.until(Instant::now());
+        let waited = self.started.elapsed();
         let outcome = match &acquired {
             Ok(_) => "acquired",
             Err(Refusal::Busy { .. }) => "contended",
@@ -153,7 +153,7 @@ impl<'a> Call<'a> {
                 continue;
             }
             // The guard is made before anything is logged: a subscriber may panic.
-            return Ok(LockGuard::new(Arc::clone(manager), acquired, self.started.until(now)));
+            return Ok(LockGuard::new(Arc::clone(manager), acquired, now - self.started));
         }
     }
 }

@@ -4,7 +4,10 @@
 //! count that time: on Linux `CLOCK_BOOTTIME` does, and the clock behind [`std::time::Instant`]
 //! does not. It is never wall time, which jumps, and never tokio's, which users' tests pause.
 
-use std::time::Duration;
+use std::{
+    ops::{Add, Sub},
+    time::Duration,
+};
 
 /// A point in time, in nanoseconds since some start that is fixed for the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,20 +21,8 @@ impl Instant {
         Self(nanoseconds())
     }
 
-    /// Saturates, so that a timeout of `Duration::MAX` is simply "for ever".
-    pub(crate) fn after(self, wait: Duration) -> Self {
-        let nanoseconds = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(nanoseconds))
-    }
-
-    pub(crate) fn before(self, wait: Duration) -> Self {
-        let nanoseconds = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_sub(nanoseconds))
-    }
-
-    /// How long from `self` to `later`; zero if that is past.
-    pub(crate) fn until(self, later: Self) -> Duration {
-        Duration::from_nanos(later.0.saturating_sub(self.0))
+    pub(crate) fn elapsed(self) -> Duration {
+        Self::now() - self
     }
 
     pub(crate) fn as_nanos(self) -> u64 {
@@ -41,6 +32,36 @@ impl Instant {
     pub(crate) const fn from_nanos(nanoseconds: u64) -> Self {
         Self(nanoseconds)
     }
+}
+
+/// Saturates, so that a timeout of `Duration::MAX` never ends.
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, wait: Duration) -> Self {
+        Self(self.0.saturating_add(in_nanoseconds(wait)))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+
+    fn sub(self, wait: Duration) -> Self {
+        Self(self.0.saturating_sub(in_nanoseconds(wait)))
+    }
+}
+
+/// The time since an earlier instant; zero if that one is later.
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+fn in_nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(target_os = "linux")]
@@ -69,9 +90,11 @@ mod tests {
     #[test]
     fn arithmetic_saturates() {
         let now = Instant::now();
-        assert_eq!(now.after(Duration::MAX), Instant::FAR);
-        assert_eq!(now.after(Duration::from_secs(1)).until(now), Duration::ZERO);
-        assert_eq!(now.until(now.after(Duration::from_secs(1))), Duration::from_secs(1));
+        let second = Duration::from_secs(1);
+        assert_eq!(now + Duration::MAX, Instant::FAR);
+        assert_eq!(now - Duration::MAX, Instant::from_nanos(0));
+        assert_eq!(now - (now + second), Duration::ZERO);
+        assert_eq!(now + second - now, second);
     }
 
     #[cfg(target_os = "linux")]

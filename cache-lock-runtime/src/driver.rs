@@ -7,11 +7,10 @@
 
 use std::{
     io, mem,
-    panic::{self, AssertUnwindSafe},
     pin::{Pin, pin},
     process,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
@@ -24,6 +23,7 @@ use tokio::{runtime, sync::Notify};
 use crate::{
     clock::Instant,
     error::{BackendError, BackendErrorKind},
+    mutex::Mutex,
     signal::{Signal, wake_all},
     timer_queue::{TimerId, TimerQueue},
 };
@@ -75,14 +75,14 @@ impl Driver {
         if let Some(started) = self.runtime.get() {
             return started.check();
         }
-        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _starting = self.starting.lock();
         if self.runtime.get().is_none() {
             let handle = self.start_thread().map_err(|error| {
                 let message = format!("the lock manager's thread could not be started: {error}");
                 BackendError::new(BackendErrorKind::Unreachable, message)
             })?;
             handle.spawn(resident());
-            // Nobody else sets it while this one is starting.
+            // No other caller sets it while this one is starting.
             let _ = self.runtime.set(Started { handle, process: process::id() });
         }
         Ok(())
@@ -237,14 +237,6 @@ impl DriverState {
     }
 }
 
-/// Runs code that may panic, and goes on all the same.
-pub(crate) fn unharmed(event: impl FnOnce()) {
-    if let Err(panicked) = panic::catch_unwind(AssertUnwindSafe(event)) {
-        // What it panicked with may panic once more when it is dropped.
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(panicked))).map_err(mem::forget);
-    }
-}
-
 /// Something that has to come to its end before the driver is idle.
 #[derive(Debug)]
 #[must_use]
@@ -322,7 +314,7 @@ mod tests {
         let wakers = [Waker::from(Arc::new(Panics)), Waker::from(Arc::new(Tells(sender)))];
         let mut due = Instant::now();
         let sleeps = wakers.map(|waker| {
-            due = due.after(Duration::from_millis(20));
+            due = due + Duration::from_millis(20);
             let mut sleep = driver.sleep_until(due);
             let polled = Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending());
@@ -347,7 +339,7 @@ mod tests {
             let poll = |sleep: &mut Sleep<'_>, waker: &Waker| {
                 assert!(Pin::new(sleep).poll(&mut Context::from_waker(waker)).is_pending());
             };
-            let due = Instant::now().after(Duration::from_secs(600));
+            let due = Instant::now() + Duration::from_secs(600);
             let (mut first, mut second) = (driver.sleep_until(due), driver.sleep_until(due));
             poll(&mut second, Waker::noop());
             let last = Waker::from(Arc::new(LastOfItsTask(second)));

@@ -8,11 +8,11 @@ use std::{fmt, sync::Arc, time::Duration};
 pub use self::backend::{BackendError, BackendErrorKind};
 #[cfg(all(test, feature = "redis"))]
 pub(crate) use self::shown::tests::says_nothing_twice;
-use crate::{key::LockKey, key::MAX_LEN};
+use crate::key::{KeyProblem, LockKey};
 
 /// Why a lock was not acquired, or did not last.
 ///
-/// Three failures call for three reactions, and are told apart: *contention* (somebody else holds
+/// Three failures call for three reactions, and are told apart: *contention* (another holder has
 /// the lock: try later, or answer "busy"), *backend* (the server could not be asked: nothing is
 /// known), and *loss* (the lock was held, and ended before the body did).
 ///
@@ -41,7 +41,7 @@ use crate::{key::LockKey, key::MAX_LEN};
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Somebody else held the lock until the deadline. The body did not start.
+    /// Another holder had the lock until the deadline. The body did not start.
     ///
     /// The error does not know the holder. In Redis the record does: `GET <key>` shows its host and
     /// process, if the holder is a cache-lock.
@@ -150,7 +150,7 @@ impl LockError {
         Self::Ping { server: server.into(), source: source.into() }
     }
 
-    /// Somebody else holds the lock.
+    /// Another holder has the lock.
     #[must_use]
     pub const fn is_contended(&self) -> bool {
         matches!(self, Self::Contended { .. })
@@ -194,9 +194,9 @@ impl LockError {
 #[non_exhaustive]
 pub enum LostReason {
     /// It ran out, by this process's clock: it was not renewed, or the server could not be reached
-    /// to renew it. Somebody else may hold the lock now.
+    /// to renew it. Another holder may have the lock now.
     Expired,
-    /// The server says that the record is gone, or is somebody else's.
+    /// The server says that the record is gone, or another holder's.
     Gone,
     /// It reached `max_hold`.
     MaxHold,
@@ -212,42 +212,6 @@ impl fmt::Display for LostReason {
             Self::MaxHold => "it was held for as long as `max_hold` allows",
             Self::ShutDown => "the lock manager was shut down",
         })
-    }
-}
-
-/// What is wrong with a lock key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KeyProblem {
-    /// It has no characters.
-    Empty,
-    /// It is longer than 1 KiB.
-    #[non_exhaustive]
-    TooLong {
-        /// Its length in bytes.
-        len: usize,
-    },
-    /// It has braces that Redis does not take for a hash tag, so its fence could not be kept in the
-    /// same cluster slot.
-    Braces,
-    /// It ends like the name of a record beside another lock.
-    Reserved,
-}
-
-impl fmt::Display for KeyProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("is empty"),
-            Self::TooLong { len } => {
-                write!(f, "is {len} bytes long; the limit is {MAX_LEN}; hash what makes it long")
-            }
-            Self::Braces => f.write_str(
-                "has a brace but no hash tag; write a tag as `{tag}` in the prefix, or leave braces out",
-            ),
-            Self::Reserved => f.write_str(
-                "ends in `:fence`, `:waiting` or `:result`, as the records beside a lock do; end it otherwise",
-            ),
-        }
     }
 }
 

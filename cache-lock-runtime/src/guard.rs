@@ -10,7 +10,7 @@ use std::{
 
 use tracing::field::Empty;
 
-#[cfg(feature = "serde")]
+#[cfg(all(feature = "serde", feature = "single-flight"))]
 use crate::owner::OwnerToken;
 use crate::{
     clock::Instant,
@@ -67,7 +67,7 @@ impl LockGuard {
     }
 
     /// Under which token the store knows the lock, and how long it does.
-    #[cfg(feature = "serde")]
+    #[cfg(all(feature = "serde", feature = "single-flight"))]
     pub(crate) fn owner(&self) -> (&OwnerToken, Duration) {
         (&self.acquired.lease.owner, self.acquired.lease.settings.expire)
     }
@@ -89,11 +89,11 @@ impl LockGuard {
     pub fn remaining(&self) -> Duration {
         match self.acquired.lease.lost_reason() {
             Some(_) => Duration::ZERO,
-            None => Instant::now().until(self.acquired.lease.deadline()),
+            None => self.acquired.lease.deadline() - Instant::now(),
         }
     }
 
-    /// The lock is not ours any more, or may not be.
+    /// The lock is lost, or may be.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.acquired.lease.lost_reason().is_some()
@@ -145,7 +145,7 @@ impl LockGuard {
         }
         self.check_process()?;
         let started = Instant::now();
-        if self.acquired.lease.last_end().is_some_and(|end| started.after(duration) > end) {
+        if self.acquired.lease.last_end().is_some_and(|end| started + duration > end) {
             let limit = "it would pass `max_hold`";
             return Err(LockError::InvalidOption { option: "extend", value: duration, limit });
         }
@@ -156,7 +156,7 @@ impl LockGuard {
         let extension = [Extension { key, token, expire: duration }];
         let extended = self.manager.store.extend(&extension, give_up, |_| (), give_up).await;
         let (sent_at, kept) = extended.map_err(|source| {
-            LockError::backend(&self.acquired.lease.key, started.until(Instant::now()), source)
+            LockError::backend(&self.acquired.lease.key, started.elapsed(), source)
         })?;
         if kept == [Extended::Kept] {
             self.acquired.lease.extended(Instant::now(), sent_at, duration);
@@ -193,7 +193,7 @@ impl LockGuard {
         };
         let (store, key) = (&self.manager.store, &self.acquired.lease.key);
         // However short the lease was, it is good to know what became of it.
-        let give_up = started.after(self.manager.attempt_timeout);
+        let give_up = started + self.manager.attempt_timeout;
         let span = Span::new(
             || tracing::debug_span!("cache_lock.release", %key, waited = Empty, outcome = Empty),
         );
@@ -201,7 +201,7 @@ impl LockGuard {
             let releasing = pin!(store.release(key, request, give_up));
             span.around(releasing).await
         };
-        let waited = started.until(Instant::now());
+        let waited = started.elapsed();
         if let Ok(released) = &mut released {
             let passed_on = !self.manager.queues.released(&self.acquired);
             self.state = GuardState::Done;
@@ -305,7 +305,7 @@ impl LockGuard {
         if self.let_go().0.is_some() {
             return None;
         }
-        // Else, who waited has gone meanwhile.
+        // Otherwise the waiter has gone meanwhile.
         if background
             && let GuardState::Releasing(request) = mem::replace(&mut self.state, GuardState::Done)
         {

@@ -3,9 +3,9 @@
 use std::{borrow::Cow, fmt, fmt::Write as _, rc::Rc, sync::Arc};
 
 mod builder;
+mod problem;
 
-pub use self::builder::KeyBuilder;
-use crate::error::KeyProblem;
+pub use self::{builder::KeyBuilder, problem::KeyProblem};
 
 /// The longest key that is accepted, in bytes.
 pub(crate) const MAX_LEN: usize = 1024;
@@ -85,7 +85,7 @@ impl LockKey {
     }
 
     /// The record of a single flight's value.
-    #[cfg(any(feature = "redis", test))]
+    #[cfg(any(all(feature = "redis", feature = "serde", feature = "single-flight"), test))]
     pub(crate) fn result_key(&self) -> Beside<'_> {
         self.beside(RESULT_SUFFIX)
     }

@@ -23,7 +23,7 @@ pub(crate) use self::{
 };
 use crate::{
     clock::Instant,
-    driver::{Driver, Running, unharmed},
+    driver::{Driver, Running},
     error::{BackendError, BackendErrorKind},
     key::LockKey,
     lease::Lease,
@@ -41,6 +41,7 @@ use crate::{
     signal::wake_all,
     store::Store,
     timer_queue::{TimerId, TimerQueue},
+    unharmed::unharmed,
 };
 
 mod acquire;
@@ -218,8 +219,8 @@ impl KeyQueues {
             _running: self.driver.running(),
         };
         let now = Instant::now();
-        let timer = self.timers.insert(now.after(NEARBY), Timer::Release(Box::new(nearby)));
-        let give_up = now.after(self.attempt);
+        let timer = self.timers.insert(now + NEARBY, Timer::Release(Box::new(nearby)));
+        let give_up = now + self.attempt;
         let queues = Arc::clone(self);
         let release = async move {
             let key = &entry.key;

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,6 +14,7 @@ use crate::{
     fence::FencingToken,
     key::LockKey,
     log,
+    mutex::{Mutex, MutexGuard},
     options::Settings,
     owner::OwnerToken,
     signal::{Given, Signal},
@@ -90,8 +91,8 @@ pub(crate) struct Grant {
 impl Lease {
     pub(crate) fn new(grant: Grant) -> Self {
         let Grant { key, owner, fence, settings, acquired, deadline, manager, enclosing } = grant;
-        let last_end = settings.max_hold.map_or(Instant::FAR, |max_hold| acquired.after(max_hold));
-        let lasts = deadline.after(drift(settings.expire));
+        let last_end = settings.max_hold.map_or(Instant::FAR, |max_hold| acquired + max_hold);
+        let lasts = deadline + drift(settings.expire);
         let deadline = deadline.min(last_end);
         Self {
             key,
@@ -124,12 +125,12 @@ impl Lease {
 
     /// Takes note that an extension is asked for, before it is sent.
     pub(crate) fn extends(&self, now: Instant, expire: Duration) {
-        self.lasts.fetch_max(now.after(expire).as_nanos(), Ordering::AcqRel);
+        self.lasts.fetch_max((now + expire).as_nanos(), Ordering::AcqRel);
     }
 
     /// The moment that renewal must not pass.
     pub(crate) fn last_end(&self) -> Option<Instant> {
-        self.settings.max_hold.map(|max_hold| self.acquired.after(max_hold))
+        self.settings.max_hold.map(|max_hold| self.acquired + max_hold)
     }
 
     /// Whether a section may run under it. Changes nothing, unlike [`lost_reason`](Self::lost_reason).
@@ -137,8 +138,8 @@ impl Lease {
         !self.is_over() && now < self.deadline()
     }
 
-    /// Why the lease is lost, if it is. Looks at the clock, so that a lease ends on time even if
-    /// nobody has noticed yet; what was lost once stays lost.
+    /// Why the lease is lost, if it is. Reads the clock, so that a lease ends on time even if
+    /// no timer has gone off yet; a lost lease stays lost.
     pub(crate) fn lost_reason(&self) -> Option<LostReason> {
         self.lost_reason_by(Instant::now())
     }
@@ -160,7 +161,7 @@ impl Lease {
     fn reason_at_deadline(&self) -> LostReason {
         let allowance = drift(self.settings.expire);
         match self.last_end() {
-            Some(end) if self.deadline().after(allowance) >= end => LostReason::MaxHold,
+            Some(end) if self.deadline() + allowance >= end => LostReason::MaxHold,
             _ => LostReason::Expired,
         }
     }
@@ -173,7 +174,7 @@ impl Lease {
     pub(crate) fn lose(&self, reason: LostReason) {
         if self.lose_quietly(reason) {
             log::warn!(
-                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Instant::now()),
+                key = %self.key, fence = %self.fence, held = ?self.acquired.elapsed(),
                 "lock lost: {reason}"
             );
         }
@@ -184,7 +185,7 @@ impl Lease {
         let ended = self.lose_quietly(LostReason::ShutDown);
         if ended {
             log::debug!(
-                key = %self.key, fence = %self.fence, held = ?self.acquired.until(Instant::now()),
+                key = %self.key, fence = %self.fence, held = ?self.acquired.elapsed(),
                 "lock lost: {}", LostReason::ShutDown
             );
         }
@@ -219,7 +220,7 @@ impl Lease {
         self.state.load(Ordering::Acquire) != HELD
     }
 
-    /// Ready when the lease is lost, for those who ask before looking at
+    /// Ready when the lease is lost, for callers that ask before they read
     /// [`lost_reason`](Self::lost_reason).
     pub(crate) fn loss(&self) -> Given<'_> {
         self.lost.given()
@@ -257,7 +258,7 @@ impl Lease {
     }
 
     pub(crate) fn schedule(&self) -> MutexGuard<'_, Schedule> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+        self.schedule.lock()
     }
 }
 
@@ -269,5 +270,5 @@ pub(crate) fn attempt(longest: Duration, expire: Duration) -> Duration {
 
 /// Until when a request that was sent at `sent_at` makes a lease ours.
 pub(crate) fn valid_until(sent_at: Instant, expire: Duration) -> Instant {
-    sent_at.after(expire.saturating_sub(drift(expire)))
+    sent_at + expire.saturating_sub(drift(expire))
 }

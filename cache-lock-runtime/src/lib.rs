@@ -10,6 +10,8 @@ mod clock;
 mod driver;
 mod error;
 mod fence;
+#[cfg(feature = "single-flight")]
+mod flights;
 mod guard;
 mod key;
 mod key_queues;
@@ -17,37 +19,32 @@ mod lease;
 mod log;
 mod manager;
 mod manager_core;
+mod mutex;
 mod options;
 mod owner;
 #[doc(hidden)]
 pub mod private;
 mod protocol;
-mod random;
 mod renew;
 mod scope;
 mod signal;
+#[cfg(feature = "single-flight")]
 pub mod single_flight;
-#[cfg_attr(
-    not(all(feature = "redis", feature = "serde")),
-    allow(
-        dead_code,
-        unused_variables,
-        reason = "the store in memory answers at once, and only with serde there are values to record"
-    )
-)]
 mod store;
 mod timer_queue;
+mod unharmed;
 
+#[cfg(feature = "single-flight")]
+pub use crate::single_flight::{SingleFlight, SingleFlightError};
 #[cfg(feature = "tls")]
 pub use crate::store::redis::TlsConfig;
 pub use crate::{
-    error::{BackendError, BackendErrorKind, KeyProblem, LockError, LostReason},
+    error::{BackendError, BackendErrorKind, LockError, LostReason},
     fence::FencingToken,
     guard::LockGuard,
-    key::{LockKey, LockKeyPart, PartWriter},
+    key::{KeyProblem, LockKey, LockKeyPart, PartWriter},
     manager::{InHand, LockManager, LockManagerBuilder, LockStats},
     options::{LockOptions, OnLost},
     protocol::messages::ReleaseOutcome,
-    single_flight::{SingleFlight, SingleFlightError},
     store::memory::MemoryStore,
 };

@@ -3,17 +3,17 @@
 
 use std::{fmt, pin::Pin, time::Duration};
 
-use crate::driver::unharmed;
+use crate::unharmed::unharmed;
 
 macro_rules! debug_event {
     ($($event:tt)*) => {
-        $crate::driver::unharmed(|| ::tracing::event!(::tracing::Level::DEBUG, $($event)*))
+        $crate::unharmed::unharmed(|| ::tracing::event!(::tracing::Level::DEBUG, $($event)*))
     };
 }
 
 macro_rules! warn_event {
     ($($event:tt)*) => {
-        $crate::driver::unharmed(|| ::tracing::event!(::tracing::Level::WARN, $($event)*))
+        $crate::unharmed::unharmed(|| ::tracing::event!(::tracing::Level::WARN, $($event)*))
     };
 }
 

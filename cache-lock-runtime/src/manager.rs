@@ -126,7 +126,7 @@ impl LockManager {
     /// Acquires a lock, and waits for another holder for as long as the options say.
     ///
     /// # Errors
-    /// [`LockError::Contended`] if somebody else held it all that time; [`LockError::Backend`] if
+    /// [`LockError::Contended`] if another holder had it all that time; [`LockError::Backend`] if
     /// the server could not be asked; [`LockError::Nested`] if an enclosing body of this task
     /// holds it; [`LockError::InvalidOption`] and [`LockError::InvalidKey`];
     /// [`LockError::ShutDown`].
@@ -145,7 +145,7 @@ impl LockManager {
         acquire::acquire(&self.core, key.into(), options).await
     }
 
-    /// Acquires a lock if nobody holds it, without waiting; `None` if somebody does.
+    /// Acquires a lock without waiting; `None` if it is held.
     ///
     /// # Errors
     /// Those of [`acquire`](Self::acquire), without contention.
@@ -218,34 +218,35 @@ impl LockManager {
         }
         let error = |source| LockError::ping(store.server(), source);
         self.core.start().map_err(error)?;
-        let give_up = Instant::now().after(*attempt_timeout);
+        let give_up = Instant::now() + *attempt_timeout;
         // The extension of no lease at all: a script that every user of locks may run.
         store.extend(&[], give_up, |_| (), give_up).await.map(drop).map_err(error)
     }
 
-    /// Ends the manager: later acquisitions fail ([`LockError::ShutDown`]), leases that are held
-    /// are lost ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released, acquisitions and
-    /// releases that are under way are waited for, and [`local`](crate::SingleFlight::local) flights
-    /// end. Holders have one attempt (1 s) to let go before their locks are taken from them.
+    /// Ends the manager. Later acquisitions fail ([`LockError::ShutDown`]); held leases are lost
+    /// ([`LostReason::ShutDown`](crate::LostReason::ShutDown)) and released; `local` flights end. The call waits for
+    /// acquisitions and releases that are under way. Holders have one attempt (1 s) to let go before their locks are
+    /// taken from them. It returns after three attempts (3 s) at most, also when the server is silent.
     ///
-    /// A program calls it before it ends: else locks that were dropped last outlive it, for a lease.
+    /// Call it before the program ends: otherwise the last locks outlive it, for a lease.
     ///
     /// # Cancel safety
-    /// It goes on in the background as far as it has come, and can be called again.
+    /// Steps already started continue in the background; call it again to wait for them.
     pub async fn shutdown(&self) {
-        let Core { renewer, queues, flights, driver, attempt_timeout, .. } = &*self.core;
+        let Core { renewer, queues, driver, attempt_timeout, .. } = &*self.core;
         self.core.close();
         if driver.is_another_process() {
             return; // What is held is the parent's.
         }
         queues.close();
         renewer.close();
-        flights.close();
-        driver.within(Instant::now().after(*attempt_timeout), renewer.all_left()).await;
+        #[cfg(feature = "single-flight")]
+        self.core.flights.close();
+        driver.within(Instant::now() + *attempt_timeout, renewer.all_left()).await;
         for lease in renewer.take_ended() {
             self.core.take_away(&lease);
         }
-        driver.within(Instant::now().after(*attempt_timeout * 2), driver.idle()).await;
+        driver.within(Instant::now() + *attempt_timeout * 2, driver.idle()).await;
     }
 
     /// What the manager has done since it was made, for a program's metrics.
@@ -276,11 +277,12 @@ impl LockManager {
     #[doc(hidden)]
     #[must_use]
     pub fn in_hand(&self) -> InHand {
-        let Core { queues, renewer, flights, driver, .. } = &*self.core;
+        let Core { queues, renewer, driver, .. } = &*self.core;
         InHand {
             keys: queues.len(),
             leases: renewer.len(),
-            flights: flights.len(),
+            #[cfg(feature = "single-flight")]
+            flights: self.core.flights.len(),
             tasks: driver.tasks(),
             timers: driver.timers(),
             connections: self.core.store.connections(),

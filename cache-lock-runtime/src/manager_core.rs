@@ -2,22 +2,24 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+#[cfg(feature = "single-flight")]
+use crate::flights::Flights;
 use crate::{
     clock::Instant,
     driver::Driver,
     error::BackendError,
     key_queues::{Acquired, Ending, KeyQueues},
     lease::{Lease, attempt},
+    mutex::Mutex,
     options::Defaults,
     protocol::messages::Inbox,
     renew::Renewer,
-    single_flight::flights::Flights,
     store::Store,
 };
 
@@ -28,6 +30,7 @@ pub(crate) struct Core {
     pub(crate) driver: Arc<Driver>,
     pub(crate) queues: Arc<KeyQueues>,
     pub(crate) renewer: Arc<Renewer>,
+    #[cfg(feature = "single-flight")]
     pub(crate) flights: Arc<Flights>,
     pub(crate) defaults: Defaults,
     pub(crate) attempt_timeout: Duration,
@@ -41,7 +44,7 @@ impl Core {
     /// Starts the thread, if it does not run yet.
     pub(crate) fn start(&self) -> Result<(), BackendError> {
         self.driver.start(|| {
-            let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let inbox = self.inbox.lock().take();
             let queues = Arc::clone(&self.queues).run(inbox);
             let renewer = Arc::clone(&self.renewer).run();
             async move {
@@ -88,7 +91,7 @@ impl Core {
     }
 
     pub(crate) fn attempt_end(&self, start: Instant, expire: Duration) -> Instant {
-        start.after(self.attempt(expire))
+        start + self.attempt(expire)
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::error::LockError;
 
 /// The shortest lease. A shorter one would not outlive a round trip to a busy server.
 pub(crate) const MIN_EXPIRE: Duration = Duration::from_millis(100);
-/// The longest lease. A longer one is a record that somebody has to remove by hand.
+/// The longest lease. A longer one would have to be removed by hand after a crash.
 pub(crate) const MAX_EXPIRE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How one lock is waited for, held, lost and released.
@@ -50,14 +50,13 @@ impl LockOptions {
         }
     }
 
-    /// How long to wait while somebody else holds the lock. Zero tries once.
+    /// The longest wait for another holder. Zero tries once.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long the lease lasts, if it is not renewed: so long nobody else gets the lock after
-    /// its holder has crashed. From 100 ms to 24 h.
+    /// Lease length. A crashed holder blocks the key for this long. Range: 100 ms to 24 h.
     pub const fn expire(mut self, expire: Duration) -> Self {
         self.expire = Some(expire);
         self
@@ -70,8 +69,8 @@ impl LockOptions {
         self
     }
 
-    /// The longest time that renewal may make out of the lease, from the acquisition on; then it
-    /// is lost ([`LostReason::MaxHold`](crate::LostReason::MaxHold)). At least `expire`. Without
+    /// The longest time that renewal may hold the lease, from the acquisition on; then it is
+    /// lost ([`LostReason::MaxHold`](crate::LostReason::MaxHold)). At least `expire`. Without
     /// it a body that hangs holds the lock for ever, and a warning is logged every 10 × `expire`.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
@@ -79,7 +78,7 @@ impl LockOptions {
     }
 
     /// What becomes of a body whose lease is lost: one that runs under the attribute or
-    /// [`LockManager::run`](crate::LockManager::run). Who holds a guard asks it.
+    /// [`LockManager::run`](crate::LockManager::run). If you hold a guard, check `is_lost`.
     pub const fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.on_lost = on_lost;
         self
@@ -88,8 +87,8 @@ impl LockOptions {
     /// Whether the attribute and [`LockManager::run`](crate::LockManager::run) return without
     /// waiting for the answer to the release, as
     /// [`LockManagerBuilder::background_release`](crate::LockManagerBuilder::background_release)
-    /// has it for all locks of a manager. A failure is logged then, and tried again. Who holds a
-    /// guard drops it or releases it.
+    /// sets it for all locks of a manager. A failure is logged then, and tried again. If you hold a guard, drop
+    /// it or release it.
     pub const fn background_release(mut self, background_release: bool) -> Self {
         self.background_release = Some(background_release);
         self

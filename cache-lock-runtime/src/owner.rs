@@ -1,4 +1,4 @@
-//! Who holds a lock.
+//! Owner tokens: the values of lock records, which name their holders.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -6,11 +6,13 @@ use std::{
     hash::{BuildHasher, Hash, RandomState},
     process,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::SystemTime,
 };
+
+use crate::mutex::Mutex;
 
 /// What a token begins with whose manager hands the lock on. The scripts know it.
 const TOLD: &str = "cl1";
@@ -26,8 +28,7 @@ const OVER: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct TokenSource {
     serial: AtomicU64,
-    /// The manager cannot hand a lock on to those who wait for it elsewhere. Its tokens say so: who
-    /// waits for them is not told, and has to ask again and again.
+    /// The manager cannot hand a lock on to other managers. Its tokens say so, and their waiters poll.
     mute: AtomicBool,
     /// Other managers use the store, so tokens are written.
     shared: bool,
@@ -64,7 +65,7 @@ impl Issued {
 
 #[derive(Debug)]
 struct Identity {
-    /// Names the manager, for an operator who looks at a record: host, process, and a random
+    /// Names the manager, for an operator that reads a record: host, process, and a random
     /// number that tells apart managers of one process and processes of one number.
     manager: String,
     random: RandomState,
@@ -100,13 +101,13 @@ impl Drawn {
 }
 
 impl TokenSource {
-    /// The owners of a store that other managers use.
+    /// The tokens of a store that other managers use.
     #[cfg(any(test, feature = "redis"))]
     pub(crate) fn new() -> Self {
         Self { shared: true, ..Self::local() }
     }
 
-    /// The owners of a store in this process's memory.
+    /// The tokens of a store in this process's memory.
     pub(crate) fn local() -> Self {
         let (serial, mute) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { serial, mute, shared: false, issued: Mutex::default() }
@@ -122,14 +123,14 @@ impl TokenSource {
     pub(crate) fn next(self: &Arc<Self>) -> OwnerToken {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let written = self.shared.then(|| self.write(serial));
-        OwnerToken { owners: Arc::clone(self), serial, written }
+        OwnerToken { source: Arc::clone(self), serial, written }
     }
 
     fn write(self: &Arc<Self>, serial: u64) -> Arc<Written> {
         let form = if self.mute.load(Ordering::Relaxed) { MUTE } else { TOLD };
         // A call of the system, so before others are kept waiting.
         let drawn = Drawn::new();
-        let mut issued = self.issued();
+        let mut issued = self.issued.lock();
         if issued.unheard && issued.alive.is_empty() {
             issued.leave_name();
         }
@@ -139,7 +140,7 @@ impl TokenSource {
         let mut text = String::with_capacity(form.len() + identity.manager.len() + 34);
         // A string takes all that is written to it.
         let _ = write!(text, "{form}:{}:{random:016x}{serial:x}", identity.manager);
-        let written = Arc::new(Written { owners: Arc::clone(self), serial, random, text });
+        let written = Arc::new(Written { source: Arc::clone(self), serial, random, text });
         issued.alive.insert(serial, Arc::downgrade(&written));
         written
     }
@@ -148,14 +149,14 @@ impl TokenSource {
     /// copy of this machine has to open a connection as well, and so gets a name of its own.
     #[cfg(feature = "redis")]
     pub(crate) fn begin_to_listen(&self) {
-        self.issued().leave_name();
+        self.issued.lock().leave_name();
     }
 
-    /// The connection that listened to the name has ended, if `ended` says so. Who calls it at the same
-    /// time waits for what it says.
+    /// The connection that listened to the name has ended, if `ended` says so. Other
+    /// callers wait until it has said so.
     #[cfg(feature = "redis")]
     pub(crate) fn end_listening(&self, ended: impl FnOnce() -> bool) -> bool {
-        let mut issued = self.issued();
+        let mut issued = self.issued.lock();
         let ended = ended();
         issued.unheard |= ended;
         ended
@@ -176,7 +177,7 @@ impl TokenSource {
     /// token's last `:`.
     #[cfg(feature = "redis")]
     pub(crate) fn channel(&self) -> String {
-        format!("{TOLD}:{}", self.issued().identity().manager)
+        format!("{TOLD}:{}", self.issued.lock().identity().manager)
     }
 
     /// Reads a token that this manager has made. A copy of this machine may listen to the same channel;
@@ -186,7 +187,7 @@ impl TokenSource {
         let (random, serial) = (number.get(..16)?, number.get(16..)?);
         let random = u64::from_str_radix(random, 16).ok()?;
         let serial = u64::from_str_radix(serial, 16).ok()?;
-        let mut issued = self.issued();
+        let mut issued = self.issued.lock();
         let written = issued.alive.get(&serial).and_then(Weak::upgrade);
         let written = match written {
             Some(written) => written,
@@ -197,8 +198,8 @@ impl TokenSource {
                 if !is_ours || !issued.over.contains(&(serial, random)) {
                     return None;
                 }
-                let (owners, text) = (Arc::clone(self), token.to_owned());
-                let written = Arc::new(Written { owners, serial, random, text });
+                let (source, text) = (Arc::clone(self), token.to_owned());
+                let written = Arc::new(Written { source, serial, random, text });
                 issued.alive.insert(serial, Arc::downgrade(&written));
                 written
             }
@@ -206,11 +207,7 @@ impl TokenSource {
         // A token that ends takes the lock.
         drop(issued);
         let same = written.text == token;
-        same.then(|| OwnerToken { owners: Arc::clone(self), serial, written: Some(written) })
-    }
-
-    fn issued(&self) -> MutexGuard<'_, Issued> {
-        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
+        same.then(|| OwnerToken { source: Arc::clone(self), serial, written: Some(written) })
     }
 }
 
@@ -218,14 +215,14 @@ impl TokenSource {
 /// release must show.
 #[derive(Clone)]
 pub(crate) struct OwnerToken {
-    owners: Arc<TokenSource>,
+    source: Arc<TokenSource>,
     serial: u64,
     /// Not in a store of this process: there the number suffices.
     written: Option<Arc<Written>>,
 }
 
 struct Written {
-    owners: Arc<TokenSource>,
+    source: Arc<TokenSource>,
     serial: u64,
     random: u64,
     text: String,
@@ -233,7 +230,7 @@ struct Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        let mut issued = self.owners.issued();
+        let mut issued = self.source.issued.lock();
         // It may have been read again meanwhile.
         if issued.alive.get(&self.serial).is_some_and(|known| known.strong_count() == 0) {
             issued.alive.remove(&self.serial);
@@ -251,7 +248,7 @@ impl Drop for Written {
 
 impl PartialEq for OwnerToken {
     fn eq(&self, other: &Self) -> bool {
-        self.serial == other.serial && Arc::ptr_eq(&self.owners, &other.owners)
+        self.serial == other.serial && Arc::ptr_eq(&self.source, &other.source)
     }
 }
 
@@ -350,7 +347,7 @@ mod tests {
         }
         assert_ne!(first.next(), second.next());
         let token = first.next();
-        let manager = first.issued().identity().manager.clone();
+        let manager = first.issued.lock().identity().manager.clone();
         assert_eq!(token, token.clone());
         assert!(token.to_string().starts_with(&format!("cl1:{manager}:")));
         assert_eq!(token.to_string().split(':').count(), 3);
@@ -368,12 +365,12 @@ mod tests {
 
     #[test]
     fn copies_of_an_idle_manager_make_different_tokens() {
-        let owners = Arc::new(TokenSource::new());
-        drop(owners.next());
+        let tokens = Arc::new(TokenSource::new());
+        drop(tokens.next());
         let copy = || {
             let copy = TokenSource::new();
-            copy.serial.store(owners.serial.load(Ordering::Relaxed), Ordering::Relaxed);
-            copy.issued().identity.clone_from(&owners.issued().identity);
+            copy.serial.store(tokens.serial.load(Ordering::Relaxed), Ordering::Relaxed);
+            copy.issued.lock().identity.clone_from(&tokens.issued.lock().identity);
             Arc::new(copy)
         };
         let (first, second) = (copy(), copy());
@@ -389,37 +386,37 @@ mod tests {
 
     #[test]
     fn a_token_that_is_over_is_read() {
-        let owners = Arc::new(TokenSource::new());
-        let (token, copy) = (owners.next(), owners.next());
+        let tokens = Arc::new(TokenSource::new());
+        let (token, copy) = (tokens.next(), tokens.next());
         let text = token.to_string();
         drop(copy.clone());
-        assert_eq!(owners.read(&copy.to_string()), Some(copy));
+        assert_eq!(tokens.read(&copy.to_string()), Some(copy));
         drop(token);
-        assert_eq!(owners.read(&text).map(|token| token.to_string()), Some(text));
-        assert!(owners.issued().alive.is_empty());
+        assert_eq!(tokens.read(&text).map(|token| token.to_string()), Some(text));
+        assert!(tokens.issued.lock().alive.is_empty());
     }
 
     #[cfg(feature = "redis")]
     #[test]
     fn the_name_is_drawn_anew_while_no_token_is_in_use() {
-        let owners = Arc::new(TokenSource::new());
-        let name = owners.channel();
-        let token = owners.next();
-        owners.begin_to_listen();
-        assert_eq!(owners.channel(), name, "its holder is told by that name");
-        assert!(owners.end_listening(|| true));
-        drop(owners.next());
-        assert_eq!(owners.channel(), name, "another token is in use");
+        let tokens = Arc::new(TokenSource::new());
+        let name = tokens.channel();
+        let token = tokens.next();
+        tokens.begin_to_listen();
+        assert_eq!(tokens.channel(), name, "its holder is told by that name");
+        assert!(tokens.end_listening(|| true));
+        drop(tokens.next());
+        assert_eq!(tokens.channel(), name, "another token is in use");
         drop(token);
-        let token = owners.next();
-        assert_ne!(owners.channel(), name);
-        let name = owners.channel();
+        let token = tokens.next();
+        assert_ne!(tokens.channel(), name);
+        let name = tokens.channel();
         assert!(token.to_string().starts_with(&name));
-        drop(owners.next());
-        owners.begin_to_listen();
+        drop(tokens.next());
+        tokens.begin_to_listen();
         drop(token);
-        assert_eq!(owners.channel(), name, "it is listened to");
-        owners.begin_to_listen();
-        assert_ne!(owners.channel(), name);
+        assert_eq!(tokens.channel(), name, "it is listened to");
+        tokens.begin_to_listen();
+        assert_ne!(tokens.channel(), name);
     }
 }

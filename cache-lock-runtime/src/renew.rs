@@ -5,7 +5,7 @@ use std::{
     mem,
     panic::{self, AssertUnwindSafe},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,6 +18,7 @@ use crate::{
     key_queues::KeyQueues,
     lease::{Lease, Schedule, attempt, drift},
     log,
+    mutex::Mutex,
     protocol::messages::{Extended, Extension},
     signal::Signal,
     store::Store,
@@ -27,7 +28,7 @@ use crate::{
 /// A lock that is held for so many of its leases is worth a line in the log.
 const LONG_HOLD: u32 = 10;
 
-/// So many leases are extended by one request: a server serves nobody else meanwhile.
+/// So many leases are extended by one request: a server serves no other client meanwhile.
 const BATCH: usize = 256;
 
 /// All leases of a manager, each with the time at which something has to be done about it.
@@ -84,7 +85,7 @@ impl Renewer {
             *schedule = Schedule::In(self.timers.insert(due, Arc::clone(lease)));
         }
         drop(schedule);
-        // Looked at after the entry is made: whoever closes looks at the entries after that.
+        // Read after the timer is set: `close` reads the timers after it has set this.
         if self.closed.load(Ordering::SeqCst) {
             self.end_all();
         }
@@ -140,7 +141,7 @@ impl Renewer {
             for batch in leases.chunks(BATCH) {
                 self.send(batch.to_vec());
             }
-            // The next try of an extension may be far: until then nobody else asks for a connection.
+            // The next try of an extension may be far: until then no other request opens a connection.
             if let Some(last) = leases.iter().map(|lease| lease.deadline()).max() {
                 let store = self.store.clone();
                 tokio::spawn(async move { store.reconnect(last).await });
@@ -151,7 +152,7 @@ impl Renewer {
     /// Looks at a lease whose time on the timers has come. True if it is to be extended.
     fn look_after(&self, lease: &Arc<Lease>) -> bool {
         if lease.lost_reason().is_some() {
-            // Whoever waits for it in this process need not wait for the end of the body.
+            // The waiters of this process do not wait for the end of the body.
             self.queues.lost(lease);
             return false;
         }
@@ -163,7 +164,7 @@ impl Renewer {
             self.enter(lease);
             return false;
         }
-        // It stays on the timers, for its end, and for whoever closes meanwhile.
+        // It keeps a timer, for its end, and for a `close` meanwhile.
         self.enter_for(lease, lease.deadline());
         true
     }
@@ -183,10 +184,10 @@ impl Renewer {
             soonest = attempt(soonest, lease.settings.expire);
             latest = latest.max(lease.deadline());
             // It may be sent as late as that.
-            lease.extends(now.after(soonest), extension.expire);
+            lease.extends(now + soonest, extension.expire);
         }
         let on_overdue = |error: &BackendError| self.try_again(leases, error);
-        let overdue = now.after(soonest);
+        let overdue = now + soonest;
         match self.store.extend(&extensions, overdue, on_overdue, latest).await {
             Ok((sent_at, kept)) => {
                 for ((lease, extension), kept) in leases.iter().zip(&extensions).zip(kept) {
@@ -233,9 +234,9 @@ impl Renewer {
             }
             let expire = lease.settings.expire;
             let pause = (expire / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
-            self.enter_for(lease, now.after(pause).min(lease.deadline()));
+            self.enter_for(lease, (now + pause).min(lease.deadline()));
             if lease.settings.renew && lease.renewal_failed(true) {
-                let left = now.until(lease.deadline());
+                let left = lease.deadline() - now;
                 log::warn!(
                     key = %lease.key, %error, ?left, "lock not renewed yet; trying again"
                 );
@@ -252,7 +253,7 @@ impl Renewer {
     fn end_all(&self) {
         let leases = self.timers.take_all();
         let lost = leases.iter().filter(|lease| lease.shut_down()).count();
-        self.ended().extend(leases);
+        self.ended.lock().extend(leases);
         if lost > 0 {
             log::warn!(lost, "locks lost: {}", LostReason::ShutDown);
         }
@@ -262,8 +263,8 @@ impl Renewer {
     pub(crate) async fn all_left(&self) {
         loop {
             let left = self.left.given();
-            self.ended().retain(|lease| !matches!(*lease.schedule(), Schedule::Over));
-            if self.ended().is_empty() {
+            self.ended.lock().retain(|lease| !matches!(*lease.schedule(), Schedule::Over));
+            if self.ended.lock().is_empty() {
                 return;
             }
             left.await;
@@ -272,11 +273,7 @@ impl Renewer {
 
     /// Takes out the leases whose holders have not let go.
     pub(crate) fn take_ended(&self) -> Vec<Arc<Lease>> {
-        mem::take(&mut *self.ended())
-    }
-
-    fn ended(&self) -> MutexGuard<'_, Vec<Arc<Lease>>> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+        mem::take(&mut *self.ended.lock())
     }
 }
 
@@ -284,24 +281,23 @@ impl Renewer {
 /// that there is time for several more tries; else its end.
 fn next_look(lease: &Lease) -> Instant {
     let (deadline, expire) = (lease.deadline(), lease.settings.expire);
-    let at_most = lease.last_end().is_some_and(|end| deadline.after(drift(expire)) >= end);
+    let at_most = lease.last_end().is_some_and(|end| deadline + drift(expire) >= end);
     if !lease.settings.renew || at_most {
         return deadline;
     }
-    deadline.before((expire / 3 * 2).saturating_sub(drift(expire)))
+    deadline - (expire / 3 * 2).saturating_sub(drift(expire))
 }
 
 fn extension(lease: &Lease, now: Instant) -> Extension {
     let expire = lease.settings.expire;
-    let expire = lease.last_end().map_or(expire, |end| expire.min(now.until(end)));
+    let expire = lease.last_end().map_or(expire, |end| expire.min(end - now));
     // After a reconnect a lease without renewal is looked at, too. It lasts no longer for that.
-    let expire =
-        if lease.settings.renew { expire } else { expire.min(now.until(lease.deadline())) };
+    let expire = if lease.settings.renew { expire } else { expire.min(lease.deadline() - now) };
     Extension { key: lease.key.clone(), token: lease.owner.clone(), expire }
 }
 
 fn warn_of_long_hold(lease: &Lease, now: Instant) {
-    let (held, span) = (lease.acquired.until(now), lease.settings.expire.saturating_mul(LONG_HOLD));
+    let (held, span) = (now - lease.acquired, lease.settings.expire.saturating_mul(LONG_HOLD));
     let spans = u32::try_from(held.as_nanos() / span.as_nanos().max(1)).unwrap_or(u32::MAX);
     if lease.settings.max_hold.is_none() && lease.is_news(spans) {
         log::warn!(

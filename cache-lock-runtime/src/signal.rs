@@ -6,14 +6,13 @@ use std::{
     collections::BTreeMap,
     fmt, mem,
     pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 #[cfg(feature = "redis")]
 use std::sync::Arc;
 
-use crate::driver::unharmed;
+use crate::{mutex::Mutex, unharmed::unharmed};
 
 #[derive(Default)]
 pub(crate) struct Signal {
@@ -72,7 +71,7 @@ impl Signal {
     /// Ends every wait that began before.
     pub(crate) fn give(&self) {
         let waiting = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.given += 1;
             mem::take(&mut state.waiting)
         };
@@ -81,12 +80,7 @@ impl Signal {
 
     /// Ready as soon as the signal is given, from this call on.
     pub(crate) fn given(&self) -> Given<'_> {
-        Given { signal: self, before: self.state().given, slot: None }
-    }
-
-    fn state(&self) -> MutexGuard<'_, Listeners> {
-        // Nothing in here panics while it is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Given { signal: self, before: self.state.lock().given, slot: None }
     }
 }
 
@@ -125,7 +119,7 @@ impl Shield {
 
     /// Dropped outside of the lock, as that runs code of the waker's.
     fn replace(&self, waker: Option<Waker>) -> Option<Waker> {
-        mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), waker)
+        mem::replace(&mut *self.0.lock(), waker)
     }
 }
 
@@ -153,7 +147,7 @@ impl Future for Given<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         {
-            let state = self.signal.state();
+            let state = self.signal.state.lock();
             if state.given != self.before {
                 return Poll::Ready(());
             }
@@ -164,7 +158,7 @@ impl Future for Given<'_> {
         }
         // Cloned and dropped outside of the lock, as both run code of the waker's.
         let waker = context.waker().clone();
-        let mut state = self.signal.state();
+        let mut state = self.signal.state.lock();
         if state.given != self.before {
             return Poll::Ready(());
         }
@@ -181,7 +175,7 @@ impl Future for Given<'_> {
 impl Drop for Given<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            let removed = self.signal.state().waiting.remove(slot);
+            let removed = self.signal.state.lock().waiting.remove(slot);
             unharmed(|| drop(removed));
         }
     }
@@ -231,7 +225,7 @@ mod tests {
         assert_eq!(counted.0.load(Ordering::Relaxed), 99);
         assert!(waiting.iter_mut().all(|given| given.as_mut().poll(&mut context).is_ready()));
         drop(waiting);
-        assert!(signal.state().waiting.is_empty());
+        assert!(signal.state.lock().waiting.is_empty());
     }
 
     #[test]
@@ -249,7 +243,7 @@ mod tests {
         drop(waiting.remove(0));
         signal.give();
         assert_eq!(counted.0.load(Ordering::Relaxed), 1);
-        assert!(signal.state().waiting.is_empty());
+        assert!(signal.state.lock().waiting.is_empty());
     }
 
     #[test]

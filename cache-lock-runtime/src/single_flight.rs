@@ -1,4 +1,4 @@
-//! Single flight: of all who ask for a value, one computes it.
+//! Single flight: of all callers that ask for a value, one computes it.
 //!
 //! [`LockManager::single_flight`] is the call, [`SingleFlight`] says how far the sharing goes, and
 //! this module has the types by which it says so: where a value is kept ([`Locked`], [`Local`],
@@ -7,26 +7,29 @@
 //! | what a caller finds | round trips to the server |
 //! |---|---|
 //! | a caller of its process computes, or a value is kept | 0 |
-//! | a recorded value | 1 for all who ask in its process at the same time |
-//! | a recorded value that is stale, and somebody refreshes it | 1, and 1 more from another process |
+//! | a recorded value | 1 for all callers of its process at the same time |
+//! | a recorded value that is stale, while another caller refreshes it | 1, and 1 more from another process |
 //! | nothing, without `record` | 2: the lock and its release |
 //! | nothing, with `record` | 5: a look, the lock, a look under it, the record, the release |
 
 use std::{any::TypeId, sync::Arc, time::Duration};
 
-use self::{
-    flights::{FlightId, Position},
-    lead::FlightCall,
-};
+use self::lead::FlightCall;
 use crate::{
-    clock::Instant, error::LockError, fence::FencingToken, key::LockKey, log, manager::LockManager,
-    manager_core::Core, scope,
+    clock::Instant,
+    error::LockError,
+    fence::FencingToken,
+    flights::{FlightId, Position},
+    key::LockKey,
+    log,
+    manager::LockManager,
+    manager_core::Core,
+    scope,
 };
 
 mod error;
 #[cfg(feature = "serde")]
 mod fingerprint;
-pub(crate) mod flights;
 mod lead;
 mod options;
 #[cfg(feature = "serde")]
@@ -41,11 +44,10 @@ pub use self::{
 };
 
 impl LockManager {
-    /// Computes a value once for all who ask for it: one caller computes, and the rest have its
-    /// result.
+    /// Computes a value once for many callers: one computes, and the others get its result.
     ///
-    /// [`SingleFlight`] says how far that goes, and for how long: inside this process, or for the
-    /// fleet through a record in the store, which also makes it a cache without stampedes.
+    /// [`SingleFlight`] sets the scope and the time: this process, or the fleet through a record in the store,
+    /// which is a cache without stampedes.
     ///
     /// ```
     /// # #[cfg(feature = "serde")]
@@ -63,15 +65,15 @@ impl LockManager {
     /// ```
     ///
     /// The computation runs in the future of the caller, and no task is spawned: dropped, it stops
-    /// where it stands, and kept aside without being polled, it keeps others waiting until their
-    /// timeouts. If it fails, panics, is dropped, or dies with its process, the next who waits runs
+    /// where it stands, and left unpolled, it keeps others waiting until their
+    /// timeouts. If it fails, panics, is dropped, or dies with its process, the next waiter runs
     /// its own (after a crash, when the lease ends). An error is its caller's alone, unless
     /// [`share_errors`](SingleFlight::share_errors) is said.
     ///
-    /// A caller who finds a value in its process sends no command. A recorded value takes one round
+    /// A caller that finds a value in its process sends no command. A recorded value takes one round
     /// trip, a `GET`, or a script where it can be stale, for all callers that ask at the same time in
-    /// a process. Who computes takes two for the lock, and three more where the value is recorded: a
-    /// look before the lock, one under it, and the record.
+    /// a process. A caller that computes takes two for the lock, and three more if the value is recorded: a
+    /// read before the lock, one under it, and the record.
     ///
     /// Values of different types under one key do not meet inside a process. In the store they do, so
     /// a key belongs to one type, and [`version`](SingleFlight::version) tells the types of two
@@ -90,7 +92,7 @@ impl LockManager {
     ///
     /// # Cancel safety
     /// Dropped at any point, its computation is dropped, then the lock is released in the background,
-    /// and the next who waits computes.
+    /// and the next waiter computes.
     pub async fn single_flight<T, E, K, P>(
         &self,
         key: impl Into<LockKey>,
@@ -174,7 +176,7 @@ where
     }
     // It times the waiting.
     manager.start().map_err(|error| LockError::backend(&id.key, Duration::ZERO, error))?;
-    let deadline = started.after(settings.timeout);
+    let deadline = started + settings.timeout;
     let call = FlightCall {
         manager,
         id: &id,
@@ -191,8 +193,8 @@ where
             return Err(LockError::ShutDown.into());
         }
         let caller = manager.flights.join(id.clone());
-        let seat = match caller.turn(&manager.driver, deadline).await {
-            Position::Lead(seat) => seat,
+        let leader = match caller.turn(&manager.driver, deadline).await {
+            Position::Lead(leader) => leader,
             Position::Landed(outcome) => match call.accept(&outcome) {
                 Some(outcome) => return outcome,
                 // An error that is not for us.
@@ -201,12 +203,12 @@ where
             Position::ShutDown => return Err(LockError::ShutDown.into()),
             Position::Late(Some(error)) => return Err(error.into()),
             Position::Late(None) => {
-                let waited = started.until(Instant::now());
+                let waited = started.elapsed();
                 log::debug!(key = %id.key, ?waited, "single flight contended");
                 let key = id.key.clone();
                 return Err(LockError::Contended { key, waited, no_expiry: false }.into());
             }
         };
-        return call.lead(seat, compute).await;
+        return call.lead(leader, compute).await;
     }
 }

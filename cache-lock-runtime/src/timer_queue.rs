@@ -1,13 +1,10 @@
-//! Things to do at set times.
+//! Timers of the lease clock.
 
 use std::{
     collections::BTreeMap,
     panic::{self, AssertUnwindSafe},
     pin::pin,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     task::Poll,
     thread,
     time::Duration,
@@ -15,7 +12,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::clock::Instant;
+use crate::{clock::Instant, mutex::Mutex};
 
 /// Where an entry stands in an [`TimerQueue`].
 pub(crate) type TimerId = (Instant, u64);
@@ -33,7 +30,7 @@ const NOW: Duration = Duration::from_micros(50);
 /// TimerEntries in the order of their times, with one consumer that sleeps until the next is due.
 ///
 /// Adding an entry wakes the consumer only if it would sleep too long, and removing one never
-/// does: the entries of short critical sections come and go without waking anybody.
+/// does: the entries of short critical sections come and go without waking it.
 #[derive(Debug)]
 pub(crate) struct TimerQueue<T> {
     entries: Mutex<TimerEntries<T>>,
@@ -64,7 +61,7 @@ impl<T> TimerQueue<T> {
     }
 
     pub(crate) fn insert(&self, due: Instant, entry: T) -> TimerId {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         entries.serial += 1;
         let slot = (due, entries.serial);
         entries.by_time.insert(slot, entry);
@@ -77,22 +74,22 @@ impl<T> TimerQueue<T> {
     }
 
     pub(crate) fn remove(&self, slot: TimerId) -> Option<T> {
-        self.lock().by_time.remove(&slot)
+        self.entries.lock().by_time.remove(&slot)
     }
 
     /// Changes an entry that is still there.
     pub(crate) fn update(&self, slot: TimerId, change: impl FnOnce(&mut T)) {
-        if let Some(entry) = self.lock().by_time.get_mut(&slot) {
+        if let Some(entry) = self.entries.lock().by_time.get_mut(&slot) {
             change(entry);
         }
     }
 
     pub(crate) fn take_all(&self) -> Vec<T> {
-        std::mem::take(&mut self.lock().by_time).into_values().collect()
+        std::mem::take(&mut self.entries.lock().by_time).into_values().collect()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.lock().by_time.len()
+        self.entries.lock().by_time.len()
     }
 
     /// Takes the entries that are due, and waits for the first of them. For one consumer, which
@@ -104,7 +101,7 @@ impl<T> TimerQueue<T> {
         loop {
             let now = Instant::now();
             let wait = {
-                let mut entries = self.lock();
+                let mut entries = self.entries.lock();
                 let next = entries.by_time.keys().next().map_or(Instant::FAR, |slot| slot.0);
                 if next <= now {
                     entries.asleep_until = None;
@@ -117,7 +114,7 @@ impl<T> TimerQueue<T> {
                     return due;
                 }
                 entries.asleep_until = Some(next);
-                (next != Instant::FAR).then(|| now.until(next).min(LOOK))
+                (next != Instant::FAR).then(|| (next - now).min(LOOK))
             };
             let earlier = self.earlier.notified();
             match wait {
@@ -145,10 +142,5 @@ impl<T> TimerQueue<T> {
                 None => earlier.await,
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TimerEntries<T>> {
-        // The map is whole between any two calls, so a panic elsewhere does not matter to it.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

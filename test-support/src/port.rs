@@ -1,7 +1,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 
-/// A port of 127.0.0.1 that nobody listens on.
+/// A port of 127.0.0.1 without a listener.
 ///
 /// It lies below the ephemeral range, so that no outgoing connection takes it while a server that
 /// owns it is down, and so that a client cannot connect to itself there.

@@ -65,7 +65,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The watcher first: once the server is reaped, its number may be somebody else's.
+        // The watcher first: once the server is reaped, its number may be another process's.
         for child in [&mut self.watcher, &mut self.server] {
             let _ = child.kill();
             let _ = child.wait();

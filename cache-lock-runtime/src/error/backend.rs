@@ -90,7 +90,7 @@ pub enum BackendErrorKind {
     /// connection had room for the request, so nothing was sent.
     Overloaded,
     /// The server has granted the lock in time, and the caller was not polled: its runtime is
-    /// blocked or overloaded, or its future was kept aside.
+    /// blocked or overloaded, or its future was not polled.
     Stalled,
     /// The server is loading its data.
     Loading,

@@ -163,8 +163,8 @@ pub(crate) mod tests {
     pub(crate) fn says_nothing_twice(error: &dyn Error) -> Vec<String> {
         let chain = std::iter::successors(Some(error), |&error| error.source());
         let texts: Vec<_> = chain.map(ToString::to_string).collect();
-        for (link, text) in texts.iter().enumerate() {
-            let mut later = texts[link + 1..].iter();
+        for (place, text) in texts.iter().enumerate() {
+            let mut later = texts[place + 1..].iter();
             assert!(later.all(|later| !text.contains(later.as_str())), "{texts:?}");
         }
         texts

@@ -10,8 +10,9 @@ use std::{
 use super::{Acquired, KeyEntry, KeyQueues};
 use crate::{
     clock::Instant,
-    driver::{Sleep, unharmed},
+    driver::Sleep,
     protocol::waiter::{Refusal, WaitOutcome, Waiter},
+    unharmed::unharmed,
 };
 
 /// What comes of a wait.

@@ -8,12 +8,18 @@ use std::{
     fmt,
     hash::{BuildHasher, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use crate::{clock::Instant, key::LockKey, protocol::key_queue::KeyQueue, timer_queue::TimerId};
+use crate::{
+    clock::Instant,
+    key::LockKey,
+    mutex::{Mutex, MutexGuard},
+    protocol::key_queue::KeyQueue,
+    timer_queue::TimerId,
+};
 
 /// The number of shards, with a lock each.
 const SHARDS: usize = 16;
@@ -44,7 +50,7 @@ impl KeyEntry {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, EntryState> {
         // A queue is whole between any two events, and no event runs code of a user.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -143,5 +149,5 @@ impl KeyMap {
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+    shard.lock()
 }

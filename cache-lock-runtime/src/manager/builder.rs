@@ -1,7 +1,7 @@
 //! How a lock manager is made.
 
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use crate::{
     error::LockError,
     key_queues::KeyQueues,
     manager_core::{Core, Counts},
+    mutex::Mutex,
     options::{Defaults, check_lease},
     owner::TokenSource,
     protocol::messages::Inbox,
@@ -28,7 +29,7 @@ use crate::{
 #[cfg(feature = "redis")]
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Makes a [`LockManager`]; see [`LockManager::builder`].
+/// Builds a [`LockManager`]; see [`LockManager::builder`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -65,30 +66,29 @@ impl Default for LockManagerBuilder {
 }
 
 impl LockManagerBuilder {
-    /// How long to wait for another holder where an option or attribute does not say it. The
-    /// default is 2 s.
+    /// The longest wait for another holder, unless an option or attribute sets it. Default: 2 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long a lease lasts where an option or attribute does not say it: from 100 ms to 24 h.
-    /// The default is 10 s.
+    /// Lease length, unless an option or attribute sets it. A crashed holder blocks the key for this long.
+    /// Default: 10 s. Range: 100 ms to 24 h.
     pub fn expire(mut self, expire: Duration) -> Self {
         self.expire = expire;
         self
     }
 
-    /// How long one request to the server may take, from 10 ms to 1 min; never more than half of
-    /// a lease. The default is 1 s.
+    /// The longest time that one request to the server may take; at most half of the lease. Default: 1 s. Range:
+    /// 10 ms to 1 min.
     pub fn attempt_timeout(mut self, attempt_timeout: Duration) -> Self {
         self.attempt_timeout = attempt_timeout;
         self
     }
 
     /// Whether the attribute and [`LockManager::run`] return without waiting for the answer to the
-    /// release. A failure is logged then, and tried again. The default is `false`: when the caller
-    /// goes on, the lock is free.
+    /// release. A failure is logged then, and tried again. Default: `false`, so the lock is free when the call
+    /// returns.
     pub fn background_release(mut self, background_release: bool) -> Self {
         self.background_release = background_release;
         self
@@ -114,17 +114,19 @@ impl LockManagerBuilder {
     ///
     /// # Errors
     /// Those of [`LockManager::connect`], and [`LockError::InvalidOption`].
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind.
     #[cfg(feature = "redis")]
     pub async fn connect(self, url: &str) -> Result<LockManager, LockError> {
         let (core, store) = self.redis(url)?;
         let error = |error| LockError::connect(store.server(), error);
         core.start().map_err(error)?;
-        store.check(Instant::now().after(CONNECT_TIMEOUT)).await.map_err(error)?;
+        store.check(Instant::now() + CONNECT_TIMEOUT).await.map_err(error)?;
         Ok(core.into())
     }
 
-    /// The same without connecting: the first acquisition does. For programs that must start
-    /// before their servers do.
+    /// The same, but the first acquisition connects. For programs that start before their servers.
     ///
     /// # Errors
     /// [`LockError::Connect`] if the URL cannot be read, and [`LockError::InvalidOption`].
@@ -185,6 +187,7 @@ impl LockManagerBuilder {
             driver,
             queues,
             renewer: Arc::new(renewer),
+            #[cfg(feature = "single-flight")]
             flights: Arc::default(),
             inbox: Mutex::new(inbox),
             defaults: Defaults {

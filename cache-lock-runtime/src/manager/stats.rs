@@ -1,12 +1,12 @@
 //! What a manager has done, and what it has in hand.
 
-/// What a manager has done; see [`LockManager::stats`]. Each number only grows.
+/// What a manager has done; see [`LockManager::stats`](super::LockManager::stats). Each number only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockStats {
     /// How many locks were acquired.
     pub acquired: u64,
-    /// How many callers gave up since somebody else held the lock, tries that did not wait among them.
+    /// How many callers gave up while another holder had the lock, with those that did not wait.
     pub contended: u64,
     /// How many callers got no lock since the server could not be asked.
     pub failed: u64,
@@ -17,7 +17,7 @@ pub struct LockStats {
     pub handed_over: u64,
 }
 
-/// See [`LockManager::in_hand`].
+/// See [`LockManager::in_hand`](super::LockManager::in_hand).
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InHand {
@@ -25,7 +25,8 @@ pub struct InHand {
     pub keys: usize,
     /// Leases that are held.
     pub leases: usize,
-    /// Single flights, those included whose values are kept.
+    /// Single flights, with those whose values are kept.
+    #[cfg(feature = "single-flight")]
     pub flights: usize,
     /// Tasks of the manager's thread, and acquisitions and releases that are under way.
     pub tasks: usize,

@@ -36,7 +36,7 @@ pub fn lend(guard: &Option<LockGuard>) -> Option<&LockGuard> {
     guard.as_ref()
 }
 
-/// Whether somebody else holds the lock.
+/// Whether another holder has the lock.
 #[must_use]
 pub fn is_contended(error: &LockError) -> bool {
     error.is_contended()

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{clock::Instant, random::Random};
+use fastrand::Rng;
+
+use crate::clock::Instant;
 
 /// The pauses at first: critical sections are mostly short.
 const SHORTEST: Duration = Duration::from_micros(400);
@@ -28,12 +30,12 @@ const LISTED: (Duration, Duration) = (Duration::from_millis(5), Duration::from_s
 #[derive(Debug)]
 pub(crate) struct Backoff {
     since: Option<Instant>,
-    random: Random,
+    random: Rng,
 }
 
 impl Backoff {
     pub(crate) fn new(random: u64) -> Self {
-        Self { since: None, random: Random::new(random) }
+        Self { since: None, random: Rng::with_seed(random) }
     }
 
     /// The wait is over.
@@ -46,42 +48,42 @@ impl Backoff {
         let pause = (self.waited(now) / PART).clamp(SHORTEST, LONGEST);
         // The millisecond that the server's count may lag behind.
         let end = remaining.map_or(pause, |left| left + Duration::from_millis(1));
-        now.after(self.upper_half(pause).min(end))
+        now + self.upper_half(pause).min(end)
     }
 
     pub(crate) fn after_failure(&mut self, now: Instant) -> Instant {
         let pause = (self.waited(now) / PART_AFTER_FAILURE).clamp(SHORTEST_AFTER_FAILURE, LONGEST);
-        now.after(self.upper_half(pause))
+        now + self.upper_half(pause)
     }
 
     /// When to ask again if no push has come.
     pub(crate) fn listed(&mut self, now: Instant, remaining: Option<Duration>) -> Instant {
         let pause = remaining.unwrap_or(LISTED.1).clamp(LISTED.0, LISTED.1);
-        now.after(pause + pause / 8 - self.upper_half(pause / 8))
+        now + (pause + pause / 8 - self.upper_half(pause / 8))
     }
 
     /// When the first of the waiting list asks after a yield. Until then callers on no list may find the lock
     /// free.
     pub(crate) fn in_yield(&mut self, now: Instant) -> Instant {
-        now.after(self.upper_half(IN_YIELD))
+        now + self.upper_half(IN_YIELD)
     }
 
     /// When the manager that yielded may ask.
     pub(crate) fn after_yield(&mut self, now: Instant) -> Instant {
-        now.after(IN_YIELD + self.upper_half(AFTER_YIELD))
+        now + (IN_YIELD + self.upper_half(AFTER_YIELD))
     }
 
     fn waited(&mut self, now: Instant) -> Duration {
-        self.since.get_or_insert(now).until(now)
+        now - *self.since.get_or_insert(now)
     }
 
     pub(crate) fn random(&mut self) -> u64 {
-        self.random.number()
+        self.random.u64(..)
     }
 
     fn upper_half(&mut self, pause: Duration) -> Duration {
         let half = pause / 2;
-        half + self.random.below(half)
+        half + half.mul_f64(self.random.f64())
     }
 }
 
@@ -92,7 +94,7 @@ mod tests {
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
     fn after(start: Instant, due: Instant) -> Duration {
-        start.until(due)
+        due - start
     }
 
     #[test]
@@ -100,10 +102,10 @@ mod tests {
         let mut backoff = Backoff::new(0);
         let first = after(START, backoff.polling(START, None));
         assert!(first >= SHORTEST / 2 && first < SHORTEST, "{first:?}");
-        let later = START.after(Duration::from_secs(8));
+        let later = START + Duration::from_secs(8);
         let pause = after(later, backoff.polling(later, None));
         assert!(pause >= Duration::from_micros(15_625) && pause < Duration::from_micros(31_250));
-        let far = START.after(Duration::from_secs(3600));
+        let far = START + Duration::from_secs(3600);
         assert!(after(far, backoff.polling(far, None)) < LONGEST);
         let left = Some(Duration::from_millis(3));
         assert!(after(far, backoff.polling(far, left)) <= Duration::from_millis(4));

@@ -57,7 +57,7 @@ impl Cohort {
             (true, false) => YIELD_WITHIN,
             (false, _) => YIELD_WITHIN_UNTOLD,
         };
-        now.after(within / 1024 * (random % 1024) as u32)
+        now + within / 1024 * (random % 1024) as u32
     }
 
     pub(super) fn asked(&self) -> Instant {
@@ -65,7 +65,7 @@ impl Cohort {
     }
 
     pub(super) fn succession(&self, now: Instant) -> Succession {
-        let asked = self.asked.until(now);
+        let asked = now - self.asked;
         if self.yields(now) {
             Succession::Yield
         } else if self.others && (self.hand_overs >= HAND_OVERS || asked >= TURN)

@@ -6,7 +6,7 @@ use super::{
     cohort::{Cohort, Succession},
     effects::{Effects, Env},
     key_queue::KeyQueue,
-    messages::{AcquireError, AcquireRequest, AcquireResponse, Fate, Kind, ReleaseRequest},
+    messages::{AcquireError, AcquireRequest, AcquireResponse, Fate, ReleaseRequest, RequestKind},
     phase::{HeldGrant, Hold, Pending, Phase, Registered, Releasing},
     waiter::{Refusal, Waiter},
 };
@@ -76,7 +76,8 @@ impl Machine<'_> {
     /// that comes again and again would take each gap for itself.
     fn wait_out_yield(&mut self, waiter: &Waiter, due: Instant) {
         let (token, expire) = (self.env.tokens.next(), waiter.settings.expire);
-        self.queue.phase = Phase::Registered(Registered { token, kind: Kind::New, expire, due });
+        self.queue.phase =
+            Phase::Registered(Registered { token, kind: RequestKind::New, expire, due });
     }
 
     /// A waiter's future is gone.
@@ -95,7 +96,7 @@ impl Machine<'_> {
         let now = self.env.now;
         let (overdue, delayed) = match self.queue.phase.pending() {
             Some(Pending { sent: Some(sent), expire, .. }) => {
-                (sent.after(self.env.attempt(*expire)), false)
+                (*sent + self.env.attempt(*expire), false)
             }
             Some(_) => (Instant::FAR, true),
             None => (Instant::FAR, false),
@@ -171,7 +172,7 @@ impl Machine<'_> {
         let now = self.env.now;
         self.queue.backoff.reset();
         // The old token of a pass has its answer, too.
-        self.queue.lasts = now.after(grant.expire);
+        self.queue.lasts = now + grant.expire;
         if now >= grant.valid_until {
             let message = "the server's answer took longer than the lease that it granted";
             let error = BackendError::new(BackendErrorKind::Timeout, message);
@@ -179,7 +180,7 @@ impl Machine<'_> {
             if self.queue.waiters.is_empty() {
                 return self.release(grant, false);
             }
-            return self.ask(grant.token, Kind::Again);
+            return self.ask(grant.token, RequestKind::Again);
         }
         match self.queue.waiters.front() {
             Some(front) if front.settings.expire == grant.expire => {
@@ -224,7 +225,7 @@ impl Machine<'_> {
         let (token, kind) = match fate {
             Fate::Refused => (token, kind.retried()),
             Fate::Unanswered | Fate::Broken | Fate::Abandoned => {
-                (self.env.tokens.next(), Kind::New)
+                (self.env.tokens.next(), RequestKind::New)
             }
         };
         self.queue.phase = Phase::Registered(Registered { token, kind, expire, due });
@@ -303,7 +304,7 @@ impl Machine<'_> {
         grant.cohort.handed_over();
         let enclosing = waiter.enclosing.clone();
         let lease = grant.lease(self.env, waiter.settings, enclosing, fence, acquired);
-        let by = self.env.now.after(self.env.polled_within(waiter.settings.expire));
+        let by = self.env.now + self.env.polled_within(waiter.settings.expire);
         self.effects.wake.extend(waiter.hand(Arc::clone(&lease)));
         self.queue.refusal = Some(Refusal::Busy { no_expiry: false });
         self.queue.phase = Phase::Holding(Hold { grant, lease, handed: Some((waiter, by)) });
@@ -338,10 +339,11 @@ impl Machine<'_> {
     fn register(&mut self, pending: Pending, listed: bool, due: Instant) {
         let Pending { token, kind, expire, granted, .. } = pending;
         if granted && !self.queue.waiters.is_empty() {
-            return self.ask(token, Kind::Again);
+            return self.ask(token, RequestKind::Again);
         }
         // A request that does not ask to wait leaves the token on the list where an earlier one has put it.
-        let kind = if listed || kind.may_be_listed() { Kind::Again } else { Kind::New };
+        let kind =
+            if listed || kind.may_be_listed() { RequestKind::Again } else { RequestKind::New };
         self.queue.phase = Phase::Registered(Registered { token, kind, expire, due });
         if self.queue.waiters.is_empty() {
             self.stop_waiting();
@@ -354,12 +356,12 @@ impl Machine<'_> {
         };
         let Registered { token, kind, expire, .. } = registered;
         let over = match kind {
-            Kind::New => return,
-            Kind::Again | Kind::Claim => token,
+            RequestKind::New => return,
+            RequestKind::Again | RequestKind::Claim => token,
             // The release is still to be sent.
-            Kind::Pass(old) => old.token,
+            RequestKind::Pass(old) => old.token,
         };
-        let lasts = self.queue.lasts.max(self.env.now.after(expire));
+        let lasts = self.queue.lasts.max(self.env.now + expire);
         self.effects.release = Some(ReleaseRequest::new(over, expire, lasts));
     }
 
@@ -372,7 +374,7 @@ impl Machine<'_> {
             Phase::Asking(pending) | Phase::Passing(pending) => {
                 let asker = pending.asker.as_ref()?;
                 Some(match pending.sent {
-                    Some(sent) => sent.after(self.env.polled_within(pending.expire)),
+                    Some(sent) => sent + self.env.polled_within(pending.expire),
                     // The asker is the only waiter, and sets no timer while its request is out.
                     None => asker.end,
                 })
@@ -457,7 +459,7 @@ impl Machine<'_> {
     fn ask_anew(&mut self, old: Option<OwnerToken>) {
         match old {
             Some(old) => self.pass(old, false),
-            None => self.ask(self.env.tokens.next(), Kind::New),
+            None => self.ask(self.env.tokens.next(), RequestKind::New),
         }
     }
 
@@ -465,13 +467,13 @@ impl Machine<'_> {
     fn pass(&mut self, old: OwnerToken, yields: bool) {
         let old =
             ReleaseRequest { yields, ..ReleaseRequest::new(old, MIN_EXPIRE, self.queue.lasts) };
-        self.ask(self.env.tokens.next(), Kind::Pass(old));
+        self.ask(self.env.tokens.next(), RequestKind::Pass(old));
     }
 
-    fn ask(&mut self, token: OwnerToken, mut kind: Kind) {
+    fn ask(&mut self, token: OwnerToken, mut kind: RequestKind) {
         let (now, queue) = (self.env.now, &mut *self.queue);
         let expire = queue.waiters.front().map_or(MIN_EXPIRE, |leader| leader.settings.expire);
-        if let Kind::Pass(old) = &mut kind {
+        if let RequestKind::Pass(old) = &mut kind {
             // Its claim, if the lock is granted, is one of the asker's lease.
             (old.expire, old.lasts) = (expire, queue.lasts);
         }
@@ -484,8 +486,8 @@ impl Machine<'_> {
             wait: queue.waiters.is_patient(now),
         });
         self.effects.asker = None;
-        queue.lasts = queue.lasts.max(now.after(expire));
-        let passes = matches!(kind, Kind::Pass(_));
+        queue.lasts = queue.lasts.max(now + expire);
+        let passes = matches!(kind, RequestKind::Pass(_));
         let pending = Pending {
             token,
             kind,

@@ -11,17 +11,21 @@ use crate::{clock::Instant, error::BackendError, fence::Numbers, key::LockKey, o
 pub(crate) struct AcquireRequest {
     pub(crate) key: LockKey,
     pub(crate) token: OwnerToken,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RequestKind,
     pub(crate) expire: Duration,
     /// The number of fencing numbers to reserve.
     pub(crate) block: u32,
     /// The token joins the waiting list if the lock is taken.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(dead_code, reason = "only Redis has a waiting list")
+    )]
     pub(crate) wait: bool,
 }
 
 /// How a lock is asked for.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     /// Under a token that is on no waiting list.
     New,
     /// Under a token that may be on the waiting list.
@@ -33,7 +37,7 @@ pub(crate) enum Kind {
     Pass(ReleaseRequest),
 }
 
-impl Kind {
+impl RequestKind {
     /// The token whose release is part of the request.
     pub(crate) fn old(&self) -> Option<&OwnerToken> {
         match self {
@@ -81,6 +85,7 @@ pub(crate) enum AcquireResponse {
 
 /// How far an [`AcquireRequest`] has come that did not go out at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only a connection delays requests"))]
 pub(crate) enum Progress {
     /// The connection has no room for it yet.
     Delayed,
@@ -96,6 +101,7 @@ pub(crate) struct AcquireError {
 
 /// What may have become of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only a connection loses requests"))]
 pub(crate) enum Fate {
     /// It was not carried out.
     Refused,
@@ -159,6 +165,7 @@ pub enum ReleaseOutcome {
 /// What a store tells a manager unasked. Hints: they may be lost, late or doubled, and overtake
 /// the answers to requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only Redis has pushes"))]
 pub(crate) enum Push {
     /// The lock was granted to the token, for as long as it may take to claim it.
     Grant { key: LockKey, token: String },

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     cohort::Cohort,
     effects::{Env, TakeOver},
-    messages::Kind,
+    messages::RequestKind,
     waiter::Waiter,
 };
 use crate::{
@@ -60,7 +60,7 @@ impl Phase {
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) token: OwnerToken,
-    pub(super) kind: Kind,
+    pub(super) kind: RequestKind,
     pub(super) expire: Duration,
     /// When it was sent; `None` while its connection has no room for it.
     pub(super) sent: Option<Instant>,
@@ -84,7 +84,7 @@ impl Pending {
 
     /// The lock is free if this request gets it: no holder has handed it on.
     pub(super) fn would_find_it_free(&self) -> bool {
-        !self.granted && matches!(self.kind, Kind::New | Kind::Again)
+        !self.granted && matches!(self.kind, RequestKind::New | RequestKind::Again)
     }
 }
 
@@ -93,7 +93,7 @@ impl Pending {
 pub(super) struct Registered {
     pub(super) token: OwnerToken,
     /// How to ask the next time. `Again`: the token is on the waiting list.
-    pub(super) kind: Kind,
+    pub(super) kind: RequestKind,
     pub(super) expire: Duration,
     /// When to ask again if nothing happens.
     pub(super) due: Instant,
@@ -132,9 +132,9 @@ impl HeldGrant {
     /// others for longer if it crashes. The renewal, which begins at once, makes up for a shorter one;
     /// without renewal nearly all must be left.
     pub(super) fn suits(&self, settings: &Settings, now: Instant) -> bool {
-        let asked = now.until(valid_until(now, settings.expire));
+        let asked = valid_until(now, settings.expire) - now;
         let least = if settings.renew { asked / 2 } else { asked / 10 * 9 };
-        let left = now.until(self.valid_until);
+        let left = self.valid_until - now;
         !self.numbers.is_empty() && left >= least && left <= settings.expire
     }
 

@@ -26,7 +26,7 @@ use self::manager::{OpenRequest, ReplayedManager};
 use super::{
     cohort::Succession,
     effects::Effects,
-    messages::{AcquireRequest, Extension, Kind, ReleaseRequest},
+    messages::{AcquireRequest, Extension, ReleaseRequest, RequestKind},
     view::Seen,
 };
 use crate::{
@@ -82,7 +82,7 @@ impl Replay<'_> {
         self.server.tick();
         for (id, manager) in self.managers.iter_mut().enumerate() {
             if lagging != Some(id) {
-                manager.now = manager.now.after(TICK);
+                manager.now = manager.now + TICK;
             }
         }
     }
@@ -90,7 +90,7 @@ impl Replay<'_> {
     /// The server carries out what it does in the walk.
     fn serve(&mut self, before: &View, step: &Step) -> Result<(), String> {
         let Some(served) = &step.served else { return Ok(()) };
-        let id = usize::from(step.action.manager().ok_or("nobody's request")?);
+        let id = usize::from(step.action.manager().ok_or("a request without a manager")?);
         let manager = &mut self.managers[id];
         let flight = if matches!(step.action, Action::ServeLate(_)) {
             let late = manager.late.pop_front().filter(|late| late.request == served.request);
@@ -107,7 +107,7 @@ impl Replay<'_> {
         flight.value = Some(value);
         for ((manager, pushes), view) in self.managers.iter_mut().zip(pushes).zip(&before.managers)
         {
-            // Those who do not listen any more get them, and do not see them.
+            // A manager that does not listen any more gets them, and does not see them.
             let pushes = pushes.into_iter().filter(|_| view.inbox == Inbox::Live);
             for push in pushes {
                 if !manager.pushes.contains(&push) {
@@ -168,7 +168,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether the queue wants the questions and releases sent that the model sends, and sends what
+    /// Whether the machine wants the requests sent that the model sends, and sends what
     /// the model sends.
     ///
     /// What the model forgets and the queue does not:
@@ -176,7 +176,7 @@ impl Replay<'_> {
     ///   sends a release that finds nothing.
     /// - *What is being released already.* A section whose lease was lost is released as others are,
     ///   and while there is no answer, with or without a connection, a queue is *releasing*. The
-    ///   model has then nobody waiting and nothing to wait for: it is *idle*.
+    ///   model has then no waiter and no request out: it is *idle*.
     ///
     /// Of the latter the queue may release what the model has a release on its way for.
     fn check_sent(
@@ -336,9 +336,9 @@ fn check_phase(
             PhaseView::Registered { token, timer: Some(timer) },
             Seen::Registered { token: real, old, due },
         ) => {
-            // Who gets no push asks sooner: it is after other locks than the model's.
+            // A manager without pushes asks sooner: it is after other locks than the model's.
             let latest = TICK * u32::from(timer) + TICK / 8;
-            is(token, real) && old.is_none() && manager.now.until(*due) <= latest
+            is(token, real) && old.is_none() && *due - manager.now <= latest
         }
         (
             PhaseView::Holding { token, validity, left },
@@ -346,7 +346,7 @@ fn check_phase(
         ) => {
             is(token, real)
                 && manager.section.as_ref().is_some_and(|section| Arc::ptr_eq(section, lease))
-                && manager.now.until(lease.deadline()) == TICK * u32::from(validity)
+                && lease.deadline() - manager.now == TICK * u32::from(validity)
                 && usize::from(left) == *numbers
         }
         _ => false,
@@ -391,7 +391,7 @@ fn is_like(request: &AcquireRequest, expected: Request) -> bool {
 }
 
 fn yields(request: &AcquireRequest) -> bool {
-    matches!(&request.kind, Kind::Pass(old) if old.yields)
+    matches!(&request.kind, RequestKind::Pass(old) if old.yields)
 }
 
 fn asks(request: &Request) -> bool {

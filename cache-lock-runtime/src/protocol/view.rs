@@ -63,19 +63,17 @@ impl KeyQueue {
 
     /// Has the section's cohort decide in this way if the section ends `now`. In the model the decision is
     /// free; here it follows from times. The rest of a lease has to suit the waiter that it is handed to, so
-    /// that waiter is replaced by one whom it suits, which is returned.
+    /// a waiter that it suits takes the place of that one, and is returned.
     pub(super) fn decide(&mut self, succession: Succession, now: Instant) -> Option<Arc<Waiter>> {
         let Phase::Holding(Hold { grant, lease, .. }) = &mut self.phase else { return None };
         let others = grant.cohort.others;
         grant.cohort = match succession {
             Succession::HandOver => Cohort::new(now, others, Instant::FAR),
-            Succession::Pass => {
-                Cohort::new(now.before(Duration::from_millis(100)), others, Instant::FAR)
-            }
+            Succession::Pass => Cohort::new(now - Duration::from_millis(100), others, Instant::FAR),
             Succession::Yield => Cohort::new(now, others, now),
         };
         let front = self.waiters.front().filter(|_| succession == Succession::HandOver)?;
-        let left = now.until(lease.deadline().max(grant.valid_until));
+        let left = lease.deadline().max(grant.valid_until) - now;
         let settings = Settings { expire: left, ..front.settings };
         let suited = Arc::new(Waiter::new(settings, None, front.patience, front.end));
         self.waiters.replace_front(&suited);

@@ -4,7 +4,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -16,6 +16,7 @@ use crate::{
     clock::Instant,
     error::BackendError,
     lease::Lease,
+    mutex::Mutex,
     options::Settings,
     owner::OwnerToken,
     protocol::messages::{AcquireError, AcquireResponse},
@@ -106,7 +107,7 @@ impl Waiter {
     }
 
     fn resolve(&self, outcome: WaiterState) -> Option<Waker> {
-        match std::mem::replace(&mut *self.state(), outcome) {
+        match std::mem::replace(&mut *self.state.lock(), outcome) {
             WaiterState::Waiting(waker) => waker,
             _ => None,
         }
@@ -114,7 +115,7 @@ impl Waiter {
 
     /// Takes the lease back that it was handed and did not take. It joins again when it is polled.
     pub(crate) fn miss(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let missed = matches!(*state, WaiterState::Handed(_));
         if missed {
             *state = WaiterState::Missed;
@@ -124,7 +125,7 @@ impl Waiter {
 
     /// Its future is gone. Returns the lease that it was handed and did not take.
     pub(crate) fn leave(&self) -> Option<Arc<Lease>> {
-        match std::mem::replace(&mut *self.state(), WaiterState::Left) {
+        match std::mem::replace(&mut *self.state.lock(), WaiterState::Left) {
             WaiterState::Handed(lease) => Some(lease),
             _ => None,
         }
@@ -132,7 +133,7 @@ impl Waiter {
 
     /// Takes the lease, if it was handed one.
     pub(crate) fn take_handed(&self) -> Option<Arc<Lease>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !matches!(*state, WaiterState::Handed(_)) {
             return None;
         }
@@ -144,23 +145,23 @@ impl Waiter {
 
     /// The waker that it has left. When it is polled it leaves another one.
     pub(crate) fn take_waker(&self) -> Option<Waker> {
-        match &mut *self.state() {
+        match &mut *self.state.lock() {
             WaiterState::Waiting(waker) => waker.take(),
             _ => None,
         }
     }
 
     pub(crate) fn ask_directly(&self, request: DirectRequest) {
-        *self.request() = Some(request);
+        *self.request.lock() = Some(request);
     }
 
     pub(crate) fn asks_directly(&self) -> bool {
-        self.request().is_some()
+        self.request.lock().is_some()
     }
 
     /// The request that its future drives, for another task to drive.
     pub(crate) fn take_over(&self) -> Option<DirectRequest> {
-        self.request().take()
+        self.request.lock().take()
     }
 
     /// Drives its request. `None` if it has none.
@@ -168,7 +169,7 @@ impl Waiter {
         &self,
         context: &mut Context<'_>,
     ) -> Option<Poll<(OwnerToken, Result<AcquireResponse, AcquireError>)>> {
-        let mut request = self.request();
+        let mut request = self.request.lock();
         let answer = &mut request.as_mut()?.answer;
         let Poll::Ready(answer) = answer.as_mut().poll(context) else {
             return Some(Poll::Pending);
@@ -180,7 +181,7 @@ impl Waiter {
     pub(crate) fn poll_outcome(&self, context: &mut Context<'_>) -> Poll<WaitOutcome> {
         // Cloned and dropped outside of the lock, as both run code of the caller's.
         let mut waker = Some(context.waker().clone());
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match &mut *state {
             WaiterState::Waiting(before) => std::mem::swap(before, &mut waker),
             WaiterState::Handed(_)
@@ -196,14 +197,6 @@ impl Waiter {
         }
         drop(state);
         Poll::Pending
-    }
-
-    fn state(&self) -> MutexGuard<'_, WaiterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn request(&self) -> MutexGuard<'_, Option<DirectRequest>> {
-        self.request.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

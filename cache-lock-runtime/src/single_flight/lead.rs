@@ -1,4 +1,4 @@
-//! The caller who computes.
+//! The caller that computes.
 
 use std::{
     future::poll_fn,
@@ -11,14 +11,22 @@ use std::{
 use super::record::{Found, Lookup};
 use super::{
     error::SingleFlightError,
-    flights::{FlightId, FlightOutcome, Leader},
     options::{Failures, Plan, SingleFlight},
     within,
 };
 use crate::{
-    acquire, clock::Instant, error::LockError, fence::FencingToken, guard::LockGuard,
-    manager_core::Core, options::OnLost,
+    acquire,
+    clock::Instant,
+    error::LockError,
+    fence::FencingToken,
+    flights::{FlightId, FlightOutcome, Leader},
+    guard::LockGuard,
+    manager_core::Core,
+    options::OnLost,
 };
+
+#[cfg(feature = "serde")]
+mod recorded;
 
 /// One call.
 pub(super) struct FlightCall<'a, T, K, P> {
@@ -58,7 +66,7 @@ where
     /// Computes, unless the value is recorded.
     pub(super) async fn lead<E>(
         &self,
-        seat: Leader<'_>,
+        leader: Leader<'_>,
         compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
     ) -> Result<T, SingleFlightError<E>>
     where
@@ -66,26 +74,26 @@ where
     {
         if self.plan.local {
             let computed = self.compute_locally(pin!(compute(None))).await?;
-            return self.settle(seat, computed);
+            return self.settle(leader, computed);
         }
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
-            match self.find(record, &seat).await {
+            match self.find(record, &leader).await {
                 Ok(Lookup::Found(Found { value, is_stale: false })) => {
-                    return Ok(seat.land(value, None));
+                    return Ok(leader.land(value, None));
                 }
                 Ok(Lookup::Found(Found { value, is_stale: true })) => {
-                    let stale = seat.land(value, None);
+                    let stale = leader.land(value, None);
                     return Ok(self.refresh(record, stale, compute).await);
                 }
                 Ok(Lookup::Missing | Lookup::Unreadable(_)) => {}
-                // Who waits for the lock asks again until the timeout, and looks once more.
+                // The wait for the lock asks again until the timeout, and the leader looks once more.
                 Err(error) if error.is_retryable() => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let guard = self.acquire(&seat).await?;
-        let outcome = self.lead_under(&guard, seat, compute).await;
+        let guard = self.acquire(&leader).await?;
+        let outcome = self.lead_under(&guard, leader, compute).await;
         guard.finish().await;
         outcome
     }
@@ -112,15 +120,15 @@ where
         .await
     }
 
-    async fn acquire(&self, seat: &Leader<'_>) -> Result<LockGuard, LockError> {
-        let options = self.options.lock.timeout(Instant::now().until(self.deadline));
+    async fn acquire(&self, leader: &Leader<'_>) -> Result<LockGuard, LockError> {
+        let options = self.options.lock.timeout(self.deadline - Instant::now());
         match acquire::acquire(self.manager, self.id.key.clone(), &options).await {
             Ok(guard) => {
-                seat.begin();
+                leader.begin();
                 Ok(guard)
             }
             Err(error) => {
-                seat.trouble(&error);
+                leader.trouble(&error);
                 Err(self.since_the_start(error))
             }
         }
@@ -129,7 +137,7 @@ where
     async fn lead_under<E>(
         &self,
         guard: &LockGuard,
-        seat: Leader<'_>,
+        leader: Leader<'_>,
         compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
     ) -> Result<T, SingleFlightError<E>>
     where
@@ -137,29 +145,29 @@ where
     {
         #[cfg(feature = "serde")]
         if let Some(record) = &self.plan.record {
-            return self.record_under(record, guard, seat, compute).await;
+            return self.record_under(record, guard, leader, compute).await;
         }
         let computed = {
             let computing = pin!(compute(Some(guard.token())));
             guard.hold(computing).await?
         };
-        self.settle(seat, computed)
+        self.settle(leader, computed)
     }
 
     /// Tells the others what came of the computation.
     pub(super) fn settle<E>(
         &self,
-        seat: Leader<'_>,
+        leader: Leader<'_>,
         computed: Result<T, E>,
     ) -> Result<T, SingleFlightError<E>>
     where
         P: Failures<E>,
     {
         match computed {
-            Ok(value) => Ok(seat.land(value, self.plan.keep)),
+            Ok(value) => Ok(leader.land(value, self.plan.keep)),
             Err(error) => {
                 if let Some(shared) = P::share(&error) {
-                    seat.crash(shared);
+                    leader.crash(shared);
                 }
                 Err(SingleFlightError::Compute(error))
             }
@@ -168,7 +176,7 @@ where
 
     /// The time that a caller has waited is that of the whole call.
     pub(super) fn since_the_start(&self, error: LockError) -> LockError {
-        let waited = self.started.until(Instant::now());
+        let waited = self.started.elapsed();
         match error {
             LockError::Contended { key, no_expiry, .. } => {
                 LockError::Contended { key, waited, no_expiry }

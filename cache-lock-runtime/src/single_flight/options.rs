@@ -2,12 +2,12 @@
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
-use super::flights::SharedValue;
 #[cfg(feature = "serde")]
 use super::record::ValueRecord;
+use crate::flights::SharedValue;
 use crate::{error::LockError, options::LockOptions};
 
-/// The longest time for which a value is recorded: nobody computes a year ahead.
+/// The longest time for which a value is recorded.
 #[cfg(feature = "serde")]
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -18,12 +18,12 @@ const MAX_SIZE: usize = 1024 * 1024;
 /// How callers share one computation, for
 /// [`LockManager::single_flight`](crate::LockManager::single_flight).
 ///
-/// | made by | who computes at a time | who gets the value | for how long |
+/// | made by | computes at a time | gets the value | for how long |
 /// |---|---|---|---|
-/// | `SingleFlight::new()` | one caller of the fleet | the callers in its process | those who asked before |
+/// | `SingleFlight::new()` | one caller of the fleet | the callers in its process | those that asked before |
 /// | `.local()` | one caller of each process, without a lock | the same | the same |
-/// | `.keep(time)` on either | the same | the same | and those who ask within `time` |
-/// | `.record(ttl)` | one caller of the fleet | all callers of the fleet | those who ask within `ttl` |
+/// | `.keep(time)` on either | the same | the same | and those that ask within `time` |
+/// | `.record(ttl)` | one caller of the fleet | all callers of the fleet | those that ask within `ttl` |
 ///
 /// Callers of one key should have the same options: those of the one that computes count.
 ///
@@ -80,11 +80,11 @@ pub struct Recorded {
     version: u32,
 }
 
-/// An error is its own caller's; the next who waits computes.
+/// An error is its own caller's; the next waiter computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry;
 
-/// An error is that of all who have asked in this process before it.
+/// An error is that of all callers that have asked in this process before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share;
 
@@ -111,8 +111,8 @@ impl<K: Copy, P> SingleFlight<K, P> {
         self
     }
 
-    /// Gives an error of the computation to all callers of this process who asked before, in place
-    /// of letting the next of them try. Who asks after it starts afresh. The error must be `Clone`.
+    /// Gives an error of the computation to all callers of this process that asked before, in place
+    /// of letting the next of them try. A later caller starts anew. The error must be `Clone`.
     ///
     /// A computation that panics or is dropped, and a lock that is not had or lost, have no error to
     /// share: there the next one tries in any case. Nor has one in another process.
@@ -131,7 +131,7 @@ impl<P> SingleFlight<Locked, P> {
         SingleFlight { lock: self.lock, kind, failures: PhantomData }
     }
 
-    /// Keeps the value in the memory of its process, for who asks within this time. `Duration::MAX`
+    /// Keeps the value in the memory of its process, for callers within this time. `Duration::MAX`
     /// is for as long as the manager lives.
     ///
     /// A value whose time is over is dropped when the next flight begins, of whatever key. One that
@@ -160,7 +160,7 @@ impl<P> SingleFlight<Local, P> {
 #[cfg(feature = "serde")]
 impl<P> SingleFlight<Recorded, P> {
     /// For this time after the `ttl` the value is stale: it is still returned, at once, to all but
-    /// one caller of the fleet, who computes it anew and has the new one. If that fails, the stale
+    /// one caller of the fleet, which computes it anew and gets the new one. If that fails, the stale
     /// value is returned to that caller, too.
     ///
     /// The value is recorded for `ttl + stale`, and taken for stale in the last `stale` of that.

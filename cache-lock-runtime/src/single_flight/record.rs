@@ -1,26 +1,18 @@
 //! The record of a value in the store.
 
-use std::{fmt::Display, pin::pin, time::Duration};
+use std::{fmt::Display, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{
-    error::SingleFlightError,
-    fingerprint::fingerprint,
-    flights::{Leader, Position},
-    lead::FlightCall,
-    options::Failures,
-};
+use super::fingerprint::fingerprint;
 use crate::{
-    acquire,
     clock::Instant,
     error::LockError,
-    fence::FencingToken,
     guard::LockGuard,
     key::LockKey,
     log,
     manager_core::Core,
-    store::{StoredValue, ValueName},
+    store::values::{StoredValue, ValueName},
 };
 
 /// How values `T` are recorded.
@@ -54,7 +46,7 @@ pub(super) struct Unreadable {
 }
 
 /// Where a computed value goes.
-enum Destination {
+pub(super) enum Destination {
     /// Into the store, as this text.
     Store(String),
     /// Into the memory of its process, for this time.
@@ -80,7 +72,7 @@ impl<T: Serialize + DeserializeOwned> ValueRecord<T> {
 impl<T> ValueRecord<T> {
     /// Reads what is recorded, in one round trip; in one more if it cannot be read, for the time that
     /// is left of it.
-    async fn find(
+    pub(super) async fn find(
         &self,
         manager: &Core,
         name: &ValueName,
@@ -93,7 +85,7 @@ impl<T> ValueRecord<T> {
             let started = Instant::now();
             let reading = manager.store.recorded(name, aged, manager.attempt_end(started, expire));
             let recorded = reading.await.map_err(|source| {
-                let waited = started.until(Instant::now());
+                let waited = started.elapsed();
                 log::warn!(%key, ?waited, error = %source, "recorded value not read");
                 LockError::backend(key, waited, source)
             })?;
@@ -106,7 +98,7 @@ impl<T> ValueRecord<T> {
                     return Ok(Lookup::Found(Found { value, is_stale }));
                 }
                 Err(error) if aged => {
-                    let ends = Instant::now().after(remaining);
+                    let ends = Instant::now() + remaining;
                     return Ok(Lookup::Unreadable(Unreadable { ends, error }));
                 }
                 Err(_) => aged = true,
@@ -115,12 +107,17 @@ impl<T> ValueRecord<T> {
     }
 
     /// Decides where a value goes, and logs why if that is not the store.
-    fn place(&self, key: &LockKey, value: &T, unreadable: Option<Unreadable>) -> Destination {
+    pub(super) fn place(
+        &self,
+        key: &LockKey,
+        value: &T,
+        unreadable: Option<Unreadable>,
+    ) -> Destination {
         let now = Instant::now();
         if let Some(Unreadable { ends, error }) = unreadable
             && now < ends
         {
-            let kept = self.ttl.min(now.until(ends));
+            let kept = self.ttl.min(ends - now);
             log::warn!(
                 %key, %error, ?kept,
                 "value not recorded: the record there is of another type or version, and is left \
@@ -158,8 +155,14 @@ impl<T> ValueRecord<T> {
     }
 
     /// Records a value, if the lock is still ours. A failure is logged: the value is there, and
-    /// whoever finds none computes another.
-    async fn write(&self, manager: &Core, guard: &LockGuard, name: &ValueName, text: &str) {
+    /// a caller that finds no record computes another.
+    pub(super) async fn write(
+        &self,
+        manager: &Core,
+        guard: &LockGuard,
+        name: &ValueName,
+        text: &str,
+    ) {
         let (key, size) = (guard.key(), text.len());
         let (owner, expire) = guard.owner();
         let give_up = manager.attempt_end(Instant::now(), expire);
@@ -169,127 +172,5 @@ impl<T> ValueRecord<T> {
             Ok(false) => log::warn!(%key, "value not recorded: the lock is not ours any more"),
             Err(error) => log::warn!(%key, %error, "value not recorded"),
         }
-    }
-}
-
-impl<T, K, P> FlightCall<'_, T, K, P>
-where
-    T: Clone + Send + Sync + 'static,
-    K: Copy,
-{
-    pub(super) async fn find(
-        &self,
-        record: &ValueRecord<T>,
-        seat: &Leader<'_>,
-    ) -> Result<Lookup<T>, LockError> {
-        let found = record.find(self.manager, &self.record_name(), self.expire).await;
-        found.map_err(|error| {
-            seat.trouble(&error);
-            self.since_the_start(error)
-        })
-    }
-
-    fn record_name(&self) -> ValueName {
-        ValueName { key: self.id.key.clone(), version: self.plan.version }
-    }
-
-    /// Computes under the lock, unless the value is recorded by now, and records it.
-    pub(super) async fn record_under<E>(
-        &self,
-        record: &ValueRecord<T>,
-        guard: &LockGuard,
-        seat: Leader<'_>,
-        compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
-    ) -> Result<T, SingleFlightError<E>>
-    where
-        P: Failures<E>,
-    {
-        // The holder before may have recorded it.
-        let mut unreadable = None;
-        match self.find(record, &seat).await {
-            Ok(Lookup::Found(Found { value, is_stale: false })) => {
-                return Ok(seat.land(value, None));
-            }
-            Ok(Lookup::Unreadable(other)) => unreadable = Some(other),
-            Ok(_) => {}
-            // To compute once more than needed does no harm.
-            Err(error) if error.is_retryable() => {}
-            Err(error) => return Err(error.into()),
-        }
-        let computed = {
-            let computing = pin!(compute(Some(guard.token())));
-            guard.hold(computing).await?
-        };
-        let value = match computed {
-            Ok(value) => value,
-            Err(error) => return self.settle(seat, Err(error)),
-        };
-        match record.place(guard.key(), &value, unreadable) {
-            Destination::Store(text) => {
-                let value = seat.land(value, None);
-                record.write(self.manager, guard, &self.record_name(), &text).await;
-                Ok(value)
-            }
-            Destination::Process(time) => Ok(seat.land(value, Some(time))),
-            Destination::Nowhere => Ok(seat.land(value, None)),
-        }
-    }
-
-    /// Keeps a value without waiting callers in the memory of its process.
-    async fn keep(&self, value: &T, time: Duration) {
-        let caller = self.manager.flights.join(self.id.clone());
-        if let Position::Lead(seat) = caller.turn(&self.manager.driver, Instant::now()).await {
-            seat.land(value.clone(), Some(time));
-        }
-    }
-
-    /// Computes a stale value anew, if nobody else does. The others have had the stale one.
-    pub(super) async fn refresh<E>(
-        &self,
-        record: &ValueRecord<T>,
-        stale: T,
-        compute: impl AsyncFnOnce(Option<FencingToken>) -> Result<T, E>,
-    ) -> T {
-        let (manager, key) = (self.manager, &self.id.key);
-        // A caller of this process that is at it is known without asking the server.
-        let options = self.options.lock.timeout(Duration::ZERO);
-        let Ok(guard) = acquire::acquire(manager, key.clone(), &options).await else {
-            return stale;
-        };
-        let name = self.record_name();
-        let fresh = match record.find(manager, &name, self.expire).await {
-            Ok(Lookup::Found(Found { value, is_stale: false })) => Some(value),
-            Err(_) => None,
-            Ok(look) => {
-                let unreadable = match look {
-                    Lookup::Unreadable(other) => Some(other),
-                    Lookup::Found(_) | Lookup::Missing => None,
-                };
-                let computed = {
-                    let computing = pin!(compute(Some(guard.token())));
-                    guard.hold(computing).await
-                };
-                match computed {
-                    Ok(Ok(value)) => {
-                        match record.place(key, &value, unreadable) {
-                            Destination::Store(text) => {
-                                record.write(manager, &guard, &name, &text).await
-                            }
-                            Destination::Process(time) => self.keep(&value, time).await,
-                            Destination::Nowhere => {}
-                        }
-                        Some(value)
-                    }
-                    Ok(Err(_)) => {
-                        log::warn!(%key, "recorded value not refreshed: the computation failed");
-                        None
-                    }
-                    // The loss is logged already.
-                    Err(_) => None,
-                }
-            }
-        };
-        guard.finish().await;
-        fresh.unwrap_or(stale)
     }
 }

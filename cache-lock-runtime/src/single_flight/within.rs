@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::flights::FlightId;
+use crate::flights::FlightId;
 
 thread_local! {
     static WITHIN: RefCell<Vec<(u64, FlightId)>> = const { RefCell::new(Vec::new()) };

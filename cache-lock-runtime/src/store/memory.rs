@@ -1,22 +1,26 @@
 //! Locks in this process's memory: the embedded default, and what tests use.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{Store, StoredValue, ValueName};
+use super::Store;
 use crate::{
     clock::Instant,
     fence::Numbers,
     key::LockKey,
+    mutex::Mutex,
     owner::OwnerToken,
     protocol::messages::{
-        AcquireRequest, AcquireResponse, Extended, Extension, Kind, ReleaseOutcome,
+        AcquireRequest, AcquireResponse, Extended, Extension, ReleaseOutcome, RequestKind,
     },
 };
+
+#[cfg(all(feature = "serde", feature = "single-flight"))]
+mod values;
 
 /// Keeps locks in memory. Clones share them, so several managers can stand for several processes
 /// in a test.
@@ -42,16 +46,8 @@ struct Records {
     by_key: HashMap<LockKey, LockRecord>,
     /// The last fencing number, of all keys together: so nothing is kept of idle ones.
     last_fence: i64,
-    results: Results,
-}
-
-/// The values of single flights. Those that are over go when the next is asked for, as each is before
-/// it is recorded.
-#[derive(Default)]
-struct Results {
-    by_name: HashMap<ValueName, (Instant, Arc<str>)>,
-    /// When they end.
-    ends: BTreeSet<(Instant, ValueName)>,
+    #[cfg(all(feature = "serde", feature = "single-flight"))]
+    values: values::Values,
 }
 
 struct LockRecord {
@@ -69,7 +65,7 @@ impl MemoryStore {
     /// The number of records, of ended leases too.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.records().by_key.len()
+        self.records.lock().by_key.len()
     }
 
     /// There are no records.
@@ -78,38 +74,34 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    fn records(&self) -> MutexGuard<'_, Records> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn acquire(&self, request: &AcquireRequest) -> AcquireResponse {
         let AcquireRequest { key, token, kind, expire, block, .. } = request;
         let now = Instant::now();
-        let mut records = self.records();
+        let mut records = self.records.lock();
         if let Some(record) = records.by_key.get(key)
             && now < record.ends
             && record.token != *token
             && kind.old() != Some(&record.token)
         {
             // A waiter is not told, and asks again.
-            let remaining = Some(now.until(record.ends));
+            let remaining = Some(record.ends - now);
             return AcquireResponse::Busy { remaining, ours: false, listed: false };
         }
-        if matches!(kind, Kind::Pass(old) if old.yields) {
+        if matches!(kind, RequestKind::Pass(old) if old.yields) {
             records.by_key.remove(key);
             return AcquireResponse::Free { listed: false };
         }
-        let record = LockRecord { token: token.clone(), ends: now.after(*expire) };
+        let record = LockRecord { token: token.clone(), ends: now + *expire };
         records.by_key.insert(key.clone(), record);
         AcquireResponse::Got { numbers: records.reserve(*block), sent_at: now, others: false }
     }
 
     pub(crate) fn extend(&self, leases: &[Extension]) -> (Instant, Vec<Extended>) {
         let now = Instant::now();
-        let mut records = self.records();
+        let mut records = self.records.lock();
         let kept = leases.iter().map(|lease| match records.by_key.get_mut(&lease.key) {
             Some(record) if record.token == lease.token && now < record.ends => {
-                record.ends = record.ends.max(now.after(lease.expire));
+                record.ends = record.ends.max(now + lease.expire);
                 Extended::Kept
             }
             _ => Extended::Gone,
@@ -118,7 +110,7 @@ impl MemoryStore {
     }
 
     pub(crate) fn release(&self, key: &LockKey, token: &OwnerToken) -> ReleaseOutcome {
-        let mut records = self.records();
+        let mut records = self.records.lock();
         match records.by_key.get(key) {
             Some(record) if record.token == *token => {
                 let in_time = Instant::now() < record.ends;
@@ -126,56 +118,6 @@ impl MemoryStore {
                 if in_time { ReleaseOutcome::Released } else { ReleaseOutcome::AlreadyExpired }
             }
             _ => ReleaseOutcome::AlreadyExpired,
-        }
-    }
-
-    pub(crate) fn recorded(&self, name: &ValueName) -> Option<StoredValue> {
-        let now = Instant::now();
-        let mut records = self.records();
-        records.results.remove_ended(now);
-        let (ends, text) = records.results.by_name.get(name)?;
-        Some(StoredValue { text: text.as_bytes().to_vec(), remaining: now.until(*ends) })
-    }
-
-    pub(crate) fn record(
-        &self,
-        name: &ValueName,
-        token: &OwnerToken,
-        text: &str,
-        lasts: Duration,
-    ) -> bool {
-        let now = Instant::now();
-        let mut records = self.records();
-        let held = records.by_key.get(&name.key);
-        let held = held.is_some_and(|record| record.token == *token && now < record.ends);
-        if held {
-            records.results.insert(name, now.after(lasts), text.into());
-        }
-        held
-    }
-
-    /// The number of values that single flights have recorded and that are not removed. For tests
-    /// of this project.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn results(&self) -> usize {
-        self.records().results.by_name.len()
-    }
-}
-
-impl Results {
-    fn insert(&mut self, name: &ValueName, ends: Instant, text: Arc<str>) {
-        if let Some((earlier, _)) = self.by_name.insert(name.clone(), (ends, text)) {
-            self.ends.remove(&(earlier, name.clone()));
-        }
-        self.ends.insert((ends, name.clone()));
-    }
-
-    fn remove_ended(&mut self, now: Instant) {
-        while self.ends.first().is_some_and(|(ends, _)| *ends <= now)
-            && let Some((_, name)) = self.ends.pop_first()
-        {
-            self.by_name.remove(&name);
         }
     }
 }

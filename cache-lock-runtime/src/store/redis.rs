@@ -8,6 +8,7 @@ mod connections;
 mod failure;
 mod greeting;
 mod inbox;
+#[cfg(all(feature = "serde", feature = "single-flight"))]
 mod record;
 #[cfg(test)]
 pub(crate) mod replay;
@@ -55,7 +56,7 @@ use crate::{
     protocol::messages::{Extended, Extension, Inbox, ReleaseOutcome, ReleaseRequest},
 };
 
-/// The least pause between two questions for a connection.
+/// The least pause between two requests for a connection.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(5);
 
 /// The pause between two tries of a release that failed.
@@ -64,8 +65,8 @@ const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_RELEASE_PAUSE: Duration = Duration::from_secs(4);
 
 /// A connection over which nothing was acknowledged for so many attempts is ended by the kernel;
-/// what the other side did acknowledge, it carries out in order or not at all. So nobody needs to
-/// wait for an answer any longer than this.
+/// what the other side did acknowledge, it carries out in order or not at all. So no caller
+/// waits for an answer any longer than this.
 const ATTEMPTS_IN_FLIGHT: u32 = 10;
 
 /// Keeps locks on one Redis server. Made by [`LockManager::connect`](crate::LockManager::connect).
@@ -96,11 +97,11 @@ impl RedisStore {
         url: &str,
         tls: Option<&TlsConfig>,
         driver: Arc<Driver>,
-        owners: Arc<TokenSource>,
+        tokens: Arc<TokenSource>,
         attempt: Duration,
     ) -> Result<(Self, Inbox), BackendError> {
         let parsed = config::parse(url, tls, attempt)?;
-        let (mailbox, inbox) = Mailbox::new(owners);
+        let (mailbox, inbox) = Mailbox::new(tokens);
         let connections = Arc::new(Connections::new(parsed, Arc::clone(&driver), mailbox, attempt));
         let inner = RedisCore {
             connections,
@@ -155,7 +156,7 @@ impl RedisStore {
     /// Has the driver's connection opened. Openings have pauses of their own between them.
     pub(crate) async fn reconnect(&self, until: Instant) {
         while Instant::now() < until && self.connection_of(None, until).await.is_err() {
-            self.inner.driver.sleep_until(Instant::now().after(RECONNECT_PAUSE)).await;
+            self.inner.driver.sleep_until(Instant::now() + RECONNECT_PAUSE).await;
         }
     }
 
@@ -296,7 +297,7 @@ impl RedisStore {
 
     /// The end of an attempt that begins now.
     fn attempt_end(&self) -> Instant {
-        Instant::now().after(self.inner.attempt)
+        Instant::now() + self.inner.attempt
     }
 
     /// The connection for the caller's runtime. After an answer of a replica another one is looked
@@ -373,7 +374,7 @@ impl RedisStore {
         loop {
             // Each try that was sent has the time of an attempt.
             match self
-                .release(key, ended, ended.lasts.max(Instant::now().after(self.inner.attempt)))
+                .release(key, ended, ended.lasts.max(Instant::now() + self.inner.attempt))
                 .await
             {
                 Ok(released) => {
@@ -399,10 +400,10 @@ impl RedisStore {
     async fn pause(&self, pause: &mut Duration, until: Instant) {
         let RedisCore { driver, connections, .. } = &*self.inner;
         let now = Instant::now();
-        let end = now.after(*pause).min(until);
+        let end = (now + *pause).min(until);
         *pause = (*pause * 2).min(LONGEST_RELEASE_PAUSE);
         // A server that accepts connections and carries out nothing is not asked without a pause.
-        driver.sleep_until(now.after(RELEASE_PAUSE).min(end)).await;
+        driver.sleep_until((now + RELEASE_PAUSE).min(end)).await;
         driver.within(end, connections.opened()).await;
     }
 }

@@ -58,7 +58,7 @@ impl Shared {
             if read == 0 {
                 break;
             }
-            // Before the bytes go out: whoever has seen their effect finds them counted.
+            // Before the bytes go out: a test that has seen their effect finds them counted.
             self.bytes(direction).fetch_add(read as u64, Ordering::SeqCst);
             if direction == Direction::Requests {
                 self.commands.fetch_add(counter.count(&buffer[..read]), Ordering::SeqCst);

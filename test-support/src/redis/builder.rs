@@ -69,7 +69,7 @@ impl RedisBuilder {
             server.launch();
             match server.wait_until_ready() {
                 Ok(()) => return server,
-                // Somebody else was faster to take the port.
+                // Another process was faster to take the port.
                 Err(log) if log.contains("Address already in use") => {}
                 Err(log) => panic!("redis-server did not start:\n{log}"),
             }

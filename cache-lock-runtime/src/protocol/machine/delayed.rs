@@ -32,7 +32,7 @@ impl Machine<'_> {
         let now = self.env.now;
         if let Some(pending) = self.queue.phase.pending_under(token) {
             pending.sent = Some(now);
-            self.queue.lasts = self.queue.lasts.max(now.after(pending.expire));
+            self.queue.lasts = self.queue.lasts.max(now + pending.expire);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     options::MAX_EXPIRE,
     owner::OwnerToken,
     protocol::{
-        messages::{Kind, ReleaseRequest},
+        messages::{ReleaseRequest, RequestKind},
         phase::{Phase, Registered},
     },
 };
@@ -15,7 +15,7 @@ impl Machine<'_> {
     pub(crate) fn granted(&mut self, token: OwnerToken) {
         match &mut self.queue.phase {
             Phase::Registered(registered) if registered.token == token => {
-                self.ask(token, Kind::Claim);
+                self.ask(token, RequestKind::Claim);
             }
             Phase::Asking(pending) | Phase::Passing(pending) if pending.token == token => {
                 pending.granted = true;
@@ -59,7 +59,11 @@ impl Machine<'_> {
     /// Pushes may have been lost.
     pub(crate) fn missed_pushes(&mut self) {
         match &mut self.queue.phase {
-            Phase::Registered(Registered { kind: Kind::Again | Kind::Claim, due, .. }) => {
+            Phase::Registered(Registered {
+                kind: RequestKind::Again | RequestKind::Claim,
+                due,
+                ..
+            }) => {
                 *due = self.env.now;
             }
             // The first of the waiting list may not have been told of the yield.
@@ -71,7 +75,7 @@ impl Machine<'_> {
     /// Releases a token that is over and has the lock all the same. A request that came late may have taken
     /// it, so the length of its lease is not known here.
     fn forget(&mut self, token: OwnerToken) {
-        let lasts = self.env.now.after(MAX_EXPIRE);
+        let lasts = self.env.now + MAX_EXPIRE;
         self.effects.release = Some(ReleaseRequest::new(token, self.env.attempt, lasts));
     }
 }

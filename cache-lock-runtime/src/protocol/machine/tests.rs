@@ -25,7 +25,7 @@ fn waiter_for(expire: Duration, patience: Duration) -> Arc<Waiter> {
         on_lost: OnLost::Cancel,
         background_release: false,
     };
-    Arc::new(Waiter::new(settings, None, START.after(patience), START.after(EXPIRE)))
+    Arc::new(Waiter::new(settings, None, START + patience, START + EXPIRE))
 }
 
 /// A key on its own, with all effects of its events so far.
@@ -73,7 +73,7 @@ fn a_listed_token_leaves_the_list_with_the_last_waiter() {
     let due = key.due();
     key.at(due, |machine| machine.on_timer());
     let again = key.request();
-    assert!(matches!(again.kind, Kind::Again) && !again.wait, "{again:?}");
+    assert!(matches!(again.kind, RequestKind::Again) && !again.wait, "{again:?}");
     key.at(due, |machine| machine.answered(&token, busy(false)));
     assert_eq!(key.effects.release.map(|release| release.token), Some(token));
     assert!(key.queue.is_idle());
@@ -125,7 +125,7 @@ fn the_first_of_the_list_does_not_take_a_yielded_lock_at_once() {
 
     key.at(START, |machine| machine.yielded(token));
     assert!(key.effects.acquire.is_none());
-    let pause = START.until(key.due());
+    let pause = key.due() - START;
     assert!((2..5).contains(&pause.as_millis()), "{pause:?}");
 }
 
@@ -140,7 +140,7 @@ fn all_give_up(count: u64) {
             key.at(START, |machine| machine.answered(&request.token, busy(true)));
         }
     }
-    let end = START.after(EXPIRE / 10);
+    let end = START + EXPIRE / 10;
     for (number, waiter) in waiters.iter().enumerate() {
         // Some are told, and some are dropped.
         if number % 2 == 0 {

@@ -1,4 +1,4 @@
-//! A manager: the queue of the key, those who wait there, and what is on its way.
+//! A manager of the walk: the queue of the key, its waiters, and the requests on their way.
 
 use std::{
     collections::VecDeque,
@@ -97,7 +97,7 @@ impl ReplayedManager {
     }
 
     /// A waiter comes. The model may have it come when the lease of the section that runs is over,
-    /// before that is noticed. Here who comes notices, so it comes right before.
+    /// before that is noticed. Here the waiter notices, so it comes right before.
     pub(super) fn arrive(&mut self, expire: Duration) {
         let settings = Settings {
             timeout: Duration::MAX,
@@ -109,7 +109,7 @@ impl ReplayedManager {
         };
         let waiter = Arc::new(Waiter::new(settings, None, Instant::FAR, Instant::FAR));
         let end = self.section.as_ref().map_or(Instant::FAR, |lease| lease.deadline());
-        let now = self.now.min(end.before(Duration::from_nanos(1)));
+        let now = self.now.min(end - Duration::from_nanos(1));
         self.waiters.push_back(Arc::clone(&waiter));
         self.at(now, |machine| machine.join(&waiter));
     }
@@ -117,7 +117,7 @@ impl ReplayedManager {
     /// A waiter gives up, or its future is dropped.
     pub(super) fn cancel(&mut self, salt: usize, connected: bool) -> Result<(), String> {
         let which = salt / 2 % self.waiters.len().max(1);
-        let waiter = self.waiters.remove(which).ok_or("nobody waits")?;
+        let waiter = self.waiters.remove(which).ok_or("no caller waits")?;
         self.at(self.now, |machine| {
             if salt.is_multiple_of(2) || machine.give_up(&waiter).is_none() {
                 machine.leave(&waiter);
@@ -169,7 +169,7 @@ impl ReplayedManager {
             lease.extended(self.now, sent_at, expire);
         }
         self.at(self.now, |machine| machine.go_on_after_loss());
-        // The body is cancelled. Who waits does not wait for that.
+        // The body is cancelled. The waiters do not wait for that.
         if lease.release(self.now) {
             return Err("the lease is not over".to_owned());
         }
@@ -206,9 +206,9 @@ impl ReplayedManager {
         // The model takes a whole tick off a lease. It is as if it had been sent so much earlier.
         let sent_at = match asked {
             Asked::Acquire { request: AcquireRequest { expire, .. }, .. } => {
-                flight.sent_at.before(TICK - drift(*expire))
+                flight.sent_at - (TICK - drift(*expire))
             }
-            Asked::Extension(extension) => flight.sent_at.before(TICK - drift(extension.expire)),
+            Asked::Extension(extension) => flight.sent_at - (TICK - drift(extension.expire)),
             Asked::Release(_) => flight.sent_at,
         };
         match (asked, asked.read(value, sent_at).ok_or("not an answer")?) {
@@ -240,10 +240,10 @@ impl ReplayedManager {
         self.at(self.now, |machine| {
             machine.answered(token, Ok(reply));
         });
-        // Who is listed asks again when the lease is over, but not much sooner or later.
+        // A listed manager asks again when the lease is over, but not much sooner or later.
         if let (Some(remaining), Seen::Registered { due, .. }) = (told, self.queue.seen()) {
             let pause = remaining.min(TICK * 2);
-            let wait = self.now.until(due);
+            let wait = due - self.now;
             if wait < pause || wait > pause + TICK / 8 {
                 return Err(format!("a pause of {wait:?} for a lease of {remaining:?}"));
             }
@@ -263,7 +263,7 @@ impl ReplayedManager {
         }
     }
 
-    /// As the renewer does. If nobody waits the section ends by that, and nothing is released that
+    /// As the renewer does. If no caller waits the section ends by that, and nothing is released that
     /// is known to be gone, as in the guard.
     fn gone(&mut self, token: &OwnerToken) {
         let Some(lease) = self.queue.held_under(token) else { return };
@@ -326,7 +326,7 @@ impl ReplayedManager {
 
     /// The section of the first waiter begins. Returns its number.
     pub(super) fn begin(&mut self) -> Result<i64, String> {
-        let waiter = self.waiters.pop_front().ok_or("nobody waits")?;
+        let waiter = self.waiters.pop_front().ok_or("no caller waits")?;
         let Poll::Ready(WaitOutcome::Handed(lease)) =
             waiter.poll_outcome(&mut Context::from_waker(Waker::noop()))
         else {

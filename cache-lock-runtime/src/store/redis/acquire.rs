@@ -19,8 +19,8 @@ use crate::{
     lease::attempt,
     log,
     protocol::messages::{
-        AcquireError, AcquireRequest, AcquireResponse, Fate, Kind, Progress, ReleaseOutcome,
-        ReleaseRequest,
+        AcquireError, AcquireRequest, AcquireResponse, Fate, Progress, ReleaseOutcome,
+        ReleaseRequest, RequestKind,
     },
 };
 
@@ -34,7 +34,7 @@ impl RedisStore {
         let mut pending = PendingAcquire { store: self, request, state: SendState::NotSent };
         let mut delayed = false;
         loop {
-            let give_up = Instant::now().after(pending.attempt());
+            let give_up = Instant::now() + pending.attempt();
             let connection = match self.connection_of(runtime, give_up).await {
                 Ok(connection) => connection,
                 Err(error) => {
@@ -43,14 +43,14 @@ impl RedisStore {
                     return Err(AcquireError { error, fate: Fate::Refused });
                 }
             };
-            let permit = match connection.window.enter(Lane::Questions) {
+            let permit = match connection.window.enter(Lane::Acquires) {
                 Room::Now(permit) => Some(permit),
                 Room::Full => {
                     if !delayed {
                         delayed = true;
                         progress(Progress::Delayed);
                     }
-                    connection.window.turn(Lane::Questions).await
+                    connection.window.turn(Lane::Acquires).await
                 }
                 Room::Closed => None,
             };
@@ -87,12 +87,12 @@ impl RedisStore {
             let attempt = store.inner.attempt;
             let now = Instant::now();
             // What is in flight may be carried out by then.
-            let arrived = now.after(over.expire.min(attempt * ATTEMPTS_IN_FLIGHT)).after(attempt);
-            let over = ReleaseRequest { lasts: over.lasts.max(now).after(attempt), ..over };
+            let arrived = (now + over.expire.min(attempt * ATTEMPTS_IN_FLIGHT)) + attempt;
+            let over = ReleaseRequest { lasts: over.lasts.max(now) + attempt, ..over };
             let rights = store.inner.connections.rights();
             let call = Call::release(&store.inner.scripts, &key, &over, rights);
             let mut behind = pin!(store.run_over(&connection, &call, arrived));
-            let soon = Instant::now().after(attempt);
+            let soon = Instant::now() + attempt;
             let answer = match store.inner.driver.within(soon, behind.as_mut()).await {
                 Some(answer) => answer,
                 None => {
@@ -170,7 +170,7 @@ impl PendingAcquire<'_> {
     ) -> Result<AcquireResponse, AcquireError> {
         let heard = self.store.inner.connections.are_heard();
         let sent_at = Instant::now();
-        let give_up = sent_at.after(self.attempt());
+        let give_up = sent_at + self.attempt();
         let out = SentAcquire {
             connection: Arc::clone(&connection),
             sent_at,
@@ -234,8 +234,8 @@ impl Drop for PendingAcquire<'_> {
         let AcquireRequest { key, token, kind, expire, .. } = request;
         let old = match kind {
             // A yield is not made up for later.
-            Kind::Pass(old) => Some(ReleaseRequest { yields: false, ..old.clone() }),
-            Kind::New | Kind::Again | Kind::Claim => None,
+            RequestKind::Pass(old) => Some(ReleaseRequest { yields: false, ..old.clone() }),
+            RequestKind::New | RequestKind::Again | RequestKind::Claim => None,
         };
         let out = match mem::replace(state, SendState::Settled) {
             SendState::Settled => return,
@@ -253,10 +253,10 @@ impl Drop for PendingAcquire<'_> {
             SendState::Sent(out) => out,
         };
         let SentAcquire { connection, sent_at, mut permit, astray } = out;
-        if permit.is_some() && sent_at.after(store.inner.attempt) <= Instant::now() {
+        if permit.is_some() && sent_at + store.inner.attempt <= Instant::now() {
             drop(store.overdue(&connection));
         }
-        let new = ReleaseRequest::new(token.clone(), *expire, Instant::now().after(*expire));
+        let new = ReleaseRequest::new(token.clone(), *expire, Instant::now() + *expire);
         for over in [Some(new), old].into_iter().flatten() {
             store.forget(Arc::clone(&connection), key.clone(), over, permit.take(), astray);
         }

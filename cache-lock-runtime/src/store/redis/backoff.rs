@@ -1,17 +1,15 @@
 //! The pauses between openings of connections.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use fastrand::Rng;
 use tokio::sync::Notify;
 
 use crate::{
     clock::Instant,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
-    random::Random,
+    mutex::Mutex,
 };
 
 /// The upper bound of the first pause. It doubles with each failure.
@@ -40,7 +38,7 @@ struct BackoffState {
     in_vain: bool,
     failed_at: Instant,
     not_before: Instant,
-    random: Random,
+    random: Rng,
 }
 
 impl ReconnectBackoff {
@@ -52,7 +50,7 @@ impl ReconnectBackoff {
             in_vain: false,
             failed_at: start,
             not_before: start,
-            random: Random::new(random),
+            random: Rng::with_seed(random),
         };
         Self { state: Mutex::new(state), opened: Notify::new() }
     }
@@ -67,7 +65,7 @@ impl ReconnectBackoff {
     }
 
     fn take_turn(&self, now: Instant) -> Result<(), Instant> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.failing.is_none() {
             return Ok(());
         }
@@ -75,7 +73,7 @@ impl ReconnectBackoff {
             return Err(state.not_before);
         }
         // The next task may ask before the outcome of this opening is known.
-        state.not_before = now.after(state.pause());
+        state.not_before = now + state.pause();
         Ok(())
     }
 
@@ -91,31 +89,27 @@ impl ReconnectBackoff {
     }
 
     fn failed_at(&self, now: Instant, error: &BackendError, in_vain: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.in_vain = in_vain;
-        if state.failed_at.after(MEMORY) <= now {
+        if state.failed_at + MEMORY <= now {
             state.failures = 0;
         }
         state.failing = Some(error.clone());
         state.failed_at = now;
-        state.not_before = now.after(state.pause());
+        state.not_before = now + state.pause();
         state.failures = state.failures.saturating_add(1);
     }
 
     /// A connection was opened. The failures are remembered for a while: its first answer may be a
     /// refusal.
     pub(super) fn opened(&self) {
-        self.state().failing = None;
+        self.state.lock().failing = None;
         self.opened.notify_waiters();
     }
 
     /// Why there is no connection.
     pub(super) fn reason(&self) -> Option<BackendError> {
-        self.state().failing.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, BackoffState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().failing.clone()
     }
 }
 
@@ -123,7 +117,7 @@ impl BackoffState {
     fn pause(&mut self) -> Duration {
         let longest = if self.in_vain { LONGEST_IN_VAIN } else { LONGEST };
         let longest = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(longest);
-        self.random.below(longest)
+        longest.mul_f64(self.random.f64())
     }
 }
 
@@ -138,7 +132,7 @@ mod tests {
         let (start, mut passed, mut openings) =
             (Instant::from_nanos(u64::MAX / 4), Duration::ZERO, 0);
         while passed < span {
-            let now = start.after(passed);
+            let now = start + passed;
             for _ in 0..callers {
                 if backoff.take_turn(now).is_ok() {
                     openings += 1;
@@ -173,13 +167,13 @@ mod tests {
             let in_vain = failure % 2 == 0;
             backoff.failed_at(now, &error, in_vain);
             if let Err(due) = backoff.take_turn(now) {
-                assert!(due < now.after(if in_vain { LONGEST_IN_VAIN } else { LONGEST }));
+                assert!(due < now + (if in_vain { LONGEST_IN_VAIN } else { LONGEST }));
             }
         }
         assert!(backoff.reason().is_some());
-        now = now.after(MEMORY);
+        now = now + MEMORY;
         backoff.failed_at(now, &error, false);
-        assert!(backoff.take_turn(now.after(SHORTEST)).is_ok());
+        assert!(backoff.take_turn(now + SHORTEST).is_ok());
         backoff.opened();
         assert!(backoff.take_turn(now).is_ok() && backoff.reason().is_none());
     }

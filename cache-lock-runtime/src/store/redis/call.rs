@@ -12,11 +12,9 @@ use crate::{
     clock::Instant,
     fence::Numbers,
     key::LockKey,
-    owner::OwnerToken,
     protocol::messages::{
-        AcquireRequest, AcquireResponse, Extended, Extension, Kind, ReleaseRequest,
+        AcquireRequest, AcquireResponse, Extended, Extension, ReleaseRequest, RequestKind,
     },
-    store::ValueName,
 };
 
 /// How long a grant lasts that is not claimed: its manager may have been stopped.
@@ -27,7 +25,7 @@ const OVERHEAD: usize = 80;
 /// The room that a name beside a key takes more than twice the key.
 const SUFFIX: usize = 12;
 /// A token's form and random part, and the host and process of most.
-const TOKEN: usize = 64;
+pub(super) const TOKEN: usize = 64;
 
 /// A call of a script, or a plain command, to be sent as often as needed.
 pub(super) struct Call<'a> {
@@ -38,23 +36,30 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     /// Begins a call with so many keys. `text`: the length of its keys and tokens, about. What follows is
     /// written in place.
-    fn new(script: &'a LuaScript, keys: usize, arguments: usize, text: usize) -> Self {
+    pub(super) fn new(script: &'a LuaScript, keys: usize, arguments: usize, text: usize) -> Self {
         let mut command = Cmd::with_capacity(3 + keys + arguments, OVERHEAD + text);
         command.arg("EVALSHA").arg(script.hash()).arg(keys);
         Self { script: Some(script), command }
     }
 
-    fn text(&mut self, text: &str) -> &mut Self {
+    #[cfg(all(feature = "serde", feature = "single-flight"))]
+    pub(super) fn get(name: &str) -> Self {
+        let mut command = redis::cmd("GET");
+        command.arg(name);
+        Self { script: None, command }
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> &mut Self {
         self.command.write_arg(text.as_bytes());
         self
     }
 
-    fn number(&mut self, number: u64) -> &mut Self {
+    pub(super) fn number(&mut self, number: u64) -> &mut Self {
         self.command.arg(number);
         self
     }
 
-    fn written(&mut self, text: impl Display) -> &mut Self {
+    pub(super) fn written(&mut self, text: impl Display) -> &mut Self {
         self.command.write_arg_fmt(text);
         self
     }
@@ -77,16 +82,16 @@ impl<'a> Call<'a> {
         call.written(token).number(milliseconds(*expire)).number((*block).into());
         call.number(wait.into());
         match kind {
-            Kind::Pass(old) => {
+            RequestKind::Pass(old) => {
                 call.written(&old.token).number(claim(old)).counts(rights);
             }
-            Kind::Again | Kind::Claim => {
+            RequestKind::Again | RequestKind::Claim => {
                 call.number(1);
             }
-            Kind::New if !rights.reads => {
+            RequestKind::New if !rights.reads => {
                 call.number(1);
             }
-            Kind::New => {}
+            RequestKind::New => {}
         }
         call
     }
@@ -122,34 +127,6 @@ impl<'a> Call<'a> {
         if rights.counts {
             self.number(1);
         }
-    }
-
-    /// The record of a value beside a lock.
-    pub(super) fn record(
-        scripts: &'a Scripts,
-        name: &ValueName,
-        token: &OwnerToken,
-        text: &str,
-        lasts: Duration,
-    ) -> Self {
-        let room = room(&name.key, 1) + TOKEN + text.len();
-        let mut call = Self::new(&scripts.record, 2, 3, room);
-        call.text(name.key.as_str()).text(&name.in_redis());
-        call.written(token).number(milliseconds(lasts)).text(text);
-        call
-    }
-
-    /// The value recorded beside a lock, and how long it lasts.
-    pub(super) fn recorded(scripts: &'a Scripts, name: &ValueName) -> Self {
-        let mut call = Self::new(&scripts.recorded, 1, 0, room(&name.key, 1));
-        call.text(&name.in_redis());
-        call
-    }
-
-    pub(super) fn get(name: &str) -> Self {
-        let mut command = redis::cmd("GET");
-        command.arg(name);
-        Self { script: None, command }
     }
 
     /// What is sent. A server that does not know the script refuses it, as it names it by its hash.
@@ -218,8 +195,8 @@ pub(super) fn read_released(value: &Value) -> Option<bool> {
     }
 }
 
-/// Whether an answer to [`Call::acquire`] or [`Call::release`] says that the user may not look who waits,
-/// or not tell them.
+/// Whether an answer to [`Call::acquire`] or [`Call::release`] says that the user may not read the
+/// waiting list, or not publish.
 pub(super) fn tells_of_refusal(value: &Value) -> bool {
     match value {
         Value::Int(2) => true,
@@ -232,7 +209,7 @@ pub(super) fn tells_of_refusal(value: &Value) -> bool {
 }
 
 /// About what a key and so many names beside it take.
-fn room(key: &LockKey, beside: usize) -> usize {
+pub(super) fn room(key: &LockKey, beside: usize) -> usize {
     (1 + 2 * beside) * key.as_str().len() + beside * SUFFIX
 }
 
@@ -242,7 +219,7 @@ fn number(value: &Value) -> Option<i64> {
 }
 
 /// Rounds up: a lease is never shorter on the server than its holder believes.
-fn milliseconds(time: Duration) -> u64 {
+pub(super) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 

@@ -52,7 +52,7 @@ pub(super) fn parse(
 }
 
 /// A connection to a machine that went away without a word is noticed by the kernel, too, even
-/// while nobody asks anything.
+/// while no request is out.
 fn tcp_settings(attempt: Duration) -> TcpSettings {
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(10))
@@ -100,7 +100,7 @@ fn unescaped(url: &str) -> Option<&'static str> {
     path.contains('@').then_some("a `/` in a user or password is written `%2F`")
 }
 
-/// Nothing of a URL that may hold a password is shown but its scheme: who knows where it stands.
+/// Nothing of a URL that may hold a password is shown but its scheme: the password may stand anywhere.
 fn unreadable(url: &str, why: &str) -> BackendError {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     // Without an `@` what follows a colon is a port, or else a password that lacks its `@`.

@@ -9,7 +9,7 @@ use std::{
     convert::Infallible,
     ops::ControlFlow,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
@@ -25,6 +25,7 @@ use tokio::{
 };
 
 pub(super) use self::connection::{Connection, settle};
+use self::slot::{OpeningSlot, RuntimeEntry};
 use self::unless::{unless_ended, unless_it_panics};
 use super::{
     backoff::ReconnectBackoff,
@@ -37,11 +38,12 @@ use crate::{
     clock::Instant,
     driver::Driver,
     error::{BackendError, BackendErrorKind},
+    mutex::Mutex,
     owner::TokenSource,
-    signal::Signal,
 };
 
 mod connection;
+mod slot;
 mod unless;
 
 /// The longest time that opening a connection may take.
@@ -54,35 +56,6 @@ const CLOSED_TO_HELLO: u32 = 2;
 
 /// After so many tries in vain it is said that there are no pushes yet.
 const LISTENING_TRIES: u32 = 5;
-
-/// One opening of a connection, and the connection that came of it.
-#[derive(Default)]
-struct OpeningSlot {
-    opened: OnceLock<Result<Arc<Connection>, BackendError>>,
-    /// The runtime cannot have a connection: it was built without I/O.
-    without_io: AtomicBool,
-    ready: Signal,
-    /// Ends the task that opens it and waits for the end of the runtime.
-    end: Arc<Notify>,
-}
-
-impl OpeningSlot {
-    fn set(&self, opened: Result<Arc<Connection>, BackendError>) {
-        // The first result is the one that counts.
-        let _ = self.opened.set(opened);
-        self.ready.give();
-    }
-
-    async fn connection(&self) -> Result<Arc<Connection>, BackendError> {
-        loop {
-            let ready = self.ready.given();
-            if let Some(opened) = self.opened.get() {
-                return opened.clone();
-            }
-            ready.await;
-        }
-    }
-}
 
 /// All connections to one server.
 pub(super) struct Connections {
@@ -185,11 +158,11 @@ impl Connections {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.slots().values().filter(|slot| !slot.without_io.load(Ordering::Acquire)).count()
+        self.slots.lock().values().filter(|slot| !slot.without_io.load(Ordering::Acquire)).count()
     }
 
-    /// The connection of a runtime. Whoever asks first has it opened, by a task of that runtime: a
-    /// caller whose future is kept aside keeps nobody else from it.
+    /// The connection of a runtime. The first caller has it opened, by a task of that runtime: a
+    /// caller whose future stays unpolled keeps no other from it.
     ///
     /// # Cancel safety
     /// The connection is opened all the same, for the next caller.
@@ -211,7 +184,7 @@ impl Connections {
 
     fn slot(self: &Arc<Self>, runtime: &Handle) -> Arc<OpeningSlot> {
         let id = runtime.id();
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&id) {
             return Arc::clone(slot);
         }
@@ -287,13 +260,13 @@ impl Connections {
     fn renew(&self, entry: &mut RuntimeEntry) -> Arc<OpeningSlot> {
         let end = Arc::clone(&entry.slot.end);
         let next = Arc::new(OpeningSlot { end, ..OpeningSlot::default() });
-        self.slots().insert(entry.id, Arc::clone(&next));
+        self.slots.lock().insert(entry.id, Arc::clone(&next));
         std::mem::replace(&mut entry.slot, next)
     }
 
-    /// Removes an entry whose slot nobody waits for but its own task.
+    /// Removes an entry whose slot no caller waits for.
     fn remove_unless_asked_for(&self, entry: &RuntimeEntry) -> bool {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         // One is the map's, one the task's.
         let asked_for = Arc::strong_count(&entry.slot) > 2;
         if !asked_for {
@@ -305,7 +278,7 @@ impl Connections {
     /// Opens a connection. If that takes longer than a request may, another attempt begins beside it:
     /// one connection that hangs says nothing about the next. The first result counts.
     async fn open_in_time(self: &Arc<Self>, runtime: Id) -> Result<Arc<Connection>, BackendError> {
-        let end = Instant::now().after(OPENING);
+        let end = Instant::now() + OPENING;
         let mut attempts = Vec::new();
         let mut patience = self.attempt;
         loop {
@@ -318,7 +291,7 @@ impl Connections {
                 }
                 Poll::Pending
             });
-            let next = Instant::now().after(patience).min(end);
+            let next = (Instant::now() + patience).min(end);
             match self.driver.within(next, first).await {
                 Some(opened) => return opened,
                 None if end <= Instant::now() => return Err(not_accepted()),
@@ -353,7 +326,7 @@ impl Connections {
                 self.mailbox.cannot_tell(&self.server);
                 return Ok(Connection::new(connection, None, number, Arc::clone(&self.driver)));
             }
-            // Before anybody asks over it: a grant may come before the answer, and tokens say
+            // Before the first request goes over it: a grant may come before the answer, and tokens say
             // whether they can be handed on.
             let mut apart = None;
             if listens {
@@ -467,8 +440,8 @@ impl Connections {
         if info.kind != PushKind::Disconnection {
             return self.mailbox.receive(info);
         }
-        // Whoever asks next finds another one, instead of finding out.
-        let mut slots = self.slots();
+        // The next request finds another one, instead of finding out.
+        let mut slots = self.slots.lock();
         self.mailbox.close(number);
         let opened = slots.get(&runtime).and_then(|slot| slot.opened.get());
         let closed = match opened {
@@ -499,7 +472,7 @@ impl Connections {
     /// failure the next one is opened after a pause.
     fn retire(&self, connection: &Arc<Connection>, failure: Option<&BackendError>) {
         self.mailbox.close(connection.number);
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let runtime = connection.runtime.id();
         let current = slots.get(&runtime).and_then(|slot| slot.opened.get());
         if matches!(current, Some(Ok(current)) if Arc::ptr_eq(current, connection))
@@ -518,7 +491,7 @@ impl Connections {
 
     /// The open connection that a runtime's requests go over, if there is one.
     pub(super) fn current(&self, runtime: &Handle) -> Option<Arc<Connection>> {
-        let slots = self.slots();
+        let slots = self.slots.lock();
         let mut slot = slots.get(&runtime.id())?;
         if slot.without_io.load(Ordering::Acquire) {
             slot = slots.get(&self.driver.handle()?.id())?;
@@ -528,13 +501,9 @@ impl Connections {
 
     /// Ends all openings: the manager has ended, and its thread was their clock.
     pub(super) fn end(&self) {
-        for slot in self.slots().values() {
+        for slot in self.slots.lock().values() {
             slot.end.notify_one();
         }
-    }
-
-    fn slots(&self) -> MutexGuard<'_, HashMap<Id, Arc<OpeningSlot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -553,7 +522,7 @@ async fn listen_later(
             return ControlFlow::Continue(());
         }
         drop(connections);
-        let due = Instant::now().after(pause);
+        let due = Instant::now() + pause;
         if driver.within(due, entry.slot.end.notified()).await.is_some() {
             return ControlFlow::Break(());
         }
@@ -564,7 +533,7 @@ async fn listen_later(
             (connection.multiplexed.clone(), connection.apart.clone());
         let Connections { mailbox, server, .. } = &*connections;
         let opening = mailbox.open(connection.number, &mut multiplexed, apart.as_mut(), server);
-        let opened = driver.within(Instant::now().after(OPENING), opening).await;
+        let opened = driver.within(Instant::now() + OPENING, opening).await;
         if let Some(Err(error)) = opened
             && is_over(&error)
         {
@@ -585,27 +554,4 @@ pub(super) fn not_accepted() -> BackendError {
 fn without_io() -> BackendError {
     let message = "the connection could not be opened on this runtime, which has no I/O";
     BackendError::new(BackendErrorKind::Unreachable, message)
-}
-
-/// A runtime's entry among the connections, which goes when this does.
-struct RuntimeEntry {
-    connections: Weak<Connections>,
-    slot: Arc<OpeningSlot>,
-    id: Id,
-}
-
-impl Drop for RuntimeEntry {
-    fn drop(&mut self) {
-        let ended = "the runtime that the connection was opened on has ended";
-        self.slot.set(Err(BackendError::new(BackendErrorKind::Unreachable, ended)));
-        if let Some(connections) = self.connections.upgrade() {
-            let mut slots = connections.slots();
-            if slots.get(&self.id).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
-                slots.remove(&self.id);
-            }
-        }
-        if let Some(Ok(connection)) = self.slot.opened.get() {
-            connection.window.close();
-        }
-    }
 }

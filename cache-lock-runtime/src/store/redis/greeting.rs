@@ -44,8 +44,8 @@ pub(super) async fn ask(client: &Client, driver: &Driver) -> Option<BackendError
     let ConnectionAddr::Tcp(host, port) = client.get_connection_info().addr() else { return None };
     let start = Instant::now();
     let connecting = TcpStream::connect((host.as_str(), *port));
-    let stream = driver.within(start.after(CONNECTING), connecting).await?.ok()?;
-    let way = start.until(Instant::now());
+    let stream = driver.within(start + CONNECTING, connecting).await?.ok()?;
+    let way = start.elapsed();
     let reading = async {
         let mut line = Vec::new();
         while line.len() < LONGEST && !line.contains(&b'\n') {
@@ -60,7 +60,7 @@ pub(super) async fn ask(client: &Client, driver: &Driver) -> Option<BackendError
         }
         Some(line)
     };
-    let line = driver.within(Instant::now().after(GREETING + way * WAYS), reading).await??;
+    let line = driver.within(Instant::now() + (GREETING + way * WAYS), reading).await??;
     let line = String::from_utf8_lossy(&line);
     let said = line.lines().next()?.strip_prefix('-')?;
     let (code, detail) = said.split_once(' ').unwrap_or((said, ""));

@@ -25,9 +25,9 @@ const NONE: u64 = 0;
 /// The sending end of a manager's inbox, and the channel by which others reach it.
 pub(super) struct Mailbox {
     /// The manager. What its tokens begin with is the channel.
-    owners: Arc<TokenSource>,
+    tokens: Arc<TokenSource>,
     sender: mpsc::UnboundedSender<Push>,
-    /// The connection over which somebody who publishes is heard, by its number.
+    /// The number of the connection on which pushes are heard.
     live: AtomicU64,
     connections: AtomicU64,
     /// The user may not publish.
@@ -51,10 +51,10 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
-    pub(super) fn new(owners: Arc<TokenSource>) -> (Self, Inbox) {
+    pub(super) fn new(tokens: Arc<TokenSource>) -> (Self, Inbox) {
         let (sender, inbox) = mpsc::unbounded_channel();
         let mailbox = Self {
-            owners,
+            tokens,
             sender,
             live: AtomicU64::new(NONE),
             connections: AtomicU64::new(NONE),
@@ -73,12 +73,12 @@ impl Mailbox {
 
     /// The manager is told of its turn.
     pub(super) fn is_live(&self) -> bool {
-        self.live.load(Ordering::Acquire) != NONE && !self.owners.is_mute()
+        self.live.load(Ordering::Acquire) != NONE && !self.tokens.is_mute()
     }
 
     /// It is known that the manager is never told of its turn. Until it has tried to listen, it may be.
     pub(super) fn is_deaf(&self) -> bool {
-        self.hears_nothing.load(Ordering::Relaxed) || self.owners.is_mute()
+        self.hears_nothing.load(Ordering::Relaxed) || self.tokens.is_mute()
     }
 
     /// The server could not be listened to over this connection, and did not refuse it.
@@ -98,7 +98,7 @@ impl Mailbox {
 
     /// A connection is to be opened that listens.
     pub(super) fn prepare(&self) {
-        self.owners.begin_to_listen();
+        self.tokens.begin_to_listen();
     }
 
     /// Sees over a new connection whether the user may tell others, and what scripts may do. In one trip.
@@ -107,7 +107,7 @@ impl Mailbox {
         connection: &mut MultiplexedConnection,
         server: &str,
     ) -> Result<(), RedisError> {
-        let channel = self.owners.channel();
+        let channel = self.tokens.channel();
         let mut commands = redis::pipe();
         commands.cmd("PUBLISH").arg(&channel).arg("open");
         // A proxy may close a connection on which a script without keys comes.
@@ -156,7 +156,7 @@ impl Mailbox {
     fn set(&self, flag: &AtomicBool, value: bool) {
         flag.store(value, Ordering::Relaxed);
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        self.owners.set_mute(is_set(&self.may_not_publish) || is_set(&self.may_not_list));
+        self.tokens.set_mute(is_set(&self.may_not_publish) || is_set(&self.may_not_list));
     }
 
     /// Listens on a connection, or on one that is there for nothing else. Without success waiting
@@ -169,7 +169,7 @@ impl Mailbox {
         server: &str,
     ) -> Result<Hearing, RedisError> {
         let is_beside = apart.is_none();
-        let channel = self.owners.channel();
+        let channel = self.tokens.channel();
         let may_listen = match apart {
             Some(apart) => apart.subscribe(channel).await,
             None => connection.subscribe(channel).await,
@@ -180,7 +180,7 @@ impl Mailbox {
         {
             return may_listen.map(|()| Hearing::None);
         }
-        // Who may listen but not tell could not hand a lock on.
+        // A user that may listen but not publish could not hand a lock on.
         let may_tell = self.look(connection, server).await;
         if let Err(error) = &may_tell {
             if is_over(error) {
@@ -229,10 +229,10 @@ impl Mailbox {
         }
     }
 
-    /// An answer says that the user may not look who waits, or not tell them. It may have been
-    /// otherwise when the connection was opened, and of the lists nothing is known then.
+    /// An answer says that the user may not read the waiting lists, or not publish. The rights may have changed
+    /// since the connection was opened, and those on the lists are unknown until then.
     pub(super) fn note_refusal(&self, server: &str) {
-        if !self.owners.is_mute() {
+        if !self.tokens.is_mute() {
             self.set(&self.may_not_list, true);
             self.warn(server, "the user may not use the waiting lists");
         }
@@ -241,7 +241,7 @@ impl Mailbox {
     /// A connection is over. Called before the next one is begun, which listens to another name perhaps.
     pub(super) fn close(&self, number: u64) {
         let (order, other) = (Ordering::AcqRel, Ordering::Relaxed);
-        let closed = self.owners.end_listening(|| {
+        let closed = self.tokens.end_listening(|| {
             number != NONE && self.live.compare_exchange(number, NONE, order, other).is_ok()
         });
         if closed {
@@ -272,7 +272,7 @@ impl Mailbox {
     }
 
     fn send(&self, push: Push) {
-        // Nobody reads it any more when the manager ends.
+        // After the end of the manager nothing reads it.
         let _ = self.sender.send(push);
     }
 }

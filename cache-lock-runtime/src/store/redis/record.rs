@@ -4,12 +4,18 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::{RedisStore, call::Call, unexpected, window::Lane};
+use super::{
+    RedisStore,
+    call::{Call, TOKEN, milliseconds, room},
+    script::Scripts,
+    unexpected,
+    window::Lane,
+};
 use crate::{
     clock::Instant,
     error::BackendError,
     owner::OwnerToken,
-    store::{StoredValue, ValueName},
+    store::values::{StoredValue, ValueName},
 };
 
 impl RedisStore {
@@ -24,7 +30,7 @@ impl RedisStore {
             true => Call::recorded(&self.inner.scripts, name),
             false => Call::get(&name.in_redis()),
         };
-        let value = self.run(Lane::Questions, give_up, &call).await?.value;
+        let value = self.run(Lane::Acquires, give_up, &call).await?.value;
         match value {
             Value::Nil => Ok(None),
             Value::BulkString(text) => Ok(Some(StoredValue { text, remaining: Duration::ZERO })),
@@ -51,9 +57,33 @@ impl RedisStore {
         give_up: Instant,
     ) -> Result<bool, BackendError> {
         let call = Call::record(&self.inner.scripts, name, token, text, lasts);
-        match self.run(Lane::Questions, give_up, &call).await?.value {
+        match self.run(Lane::Acquires, give_up, &call).await?.value {
             Value::Int(recorded) => Ok(recorded == 1),
             other => Err(unexpected(&other)),
         }
+    }
+}
+
+impl<'a> Call<'a> {
+    /// The record of a value beside a lock.
+    pub(super) fn record(
+        scripts: &'a Scripts,
+        name: &ValueName,
+        token: &OwnerToken,
+        text: &str,
+        lasts: Duration,
+    ) -> Self {
+        let room = room(&name.key, 1) + TOKEN + text.len();
+        let mut call = Self::new(&scripts.record, 2, 3, room);
+        call.text(name.key.as_str()).text(&name.in_redis());
+        call.written(token).number(milliseconds(lasts)).text(text);
+        call
+    }
+
+    /// The value recorded beside a lock, and how long it lasts.
+    pub(super) fn recorded(scripts: &'a Scripts, name: &ValueName) -> Self {
+        let mut call = Self::new(&scripts.recorded, 1, 0, room(&name.key, 1));
+        call.text(&name.in_redis());
+        call
     }
 }

@@ -87,7 +87,7 @@ pub(crate) struct ReplayServer {
     last_number: i64,
     /// How many numbers are reserved for each of the model's, where that reserves several.
     pub(crate) scale: u16,
-    /// In every other walk: PUBLISH counts it, and nobody is taken for living who has died.
+    /// In every other walk: PUBLISH counts it, and a dead manager is not taken for a living one.
     watcher: Option<PatternSubscriber>,
     redis: RedisServer,
 }
@@ -121,12 +121,12 @@ impl ReplayServer {
             client.get_connection().expect("the server is there")
         };
         let mut inboxes = Vec::new();
-        for owners in managers {
+        for tokens in managers {
             let mut connection = connect(&format!("{}?protocol=resp3", redis.url()));
             let (sender, received) = channel();
             connection.set_push_sender(sender);
-            let channel = owners.channel();
-            let (mailbox, pushes) = Mailbox::new(Arc::clone(owners));
+            let channel = tokens.channel();
+            let (mailbox, pushes) = Mailbox::new(Arc::clone(tokens));
             let is_open = false;
             inboxes.push(Subscriber { connection, received, channel, mailbox, pushes, is_open });
         }
@@ -311,7 +311,7 @@ impl ReplayServer {
         let answered = asked.read(value, Instant::from_nanos(0)).ok_or_else(told)?;
         let agrees = match (served.answer, &answered) {
             (Answer::Got { block, others }, Answered::Acquired(AcquireResponse::Got { numbers, others: told, .. })) => {
-                // Where the lock is free and one number is asked for, nobody looks at the list.
+                // Where the lock is free and one number is asked for, no command reads the list.
                 let looks = matches!(value, Value::Array(_));
                 self.reserved(block, *numbers)? && (others == *told || !looks && !told)
             }
@@ -322,7 +322,7 @@ impl ReplayServer {
                     && *listed == (waits && !foreign)
             }
             (Answer::Free, Answered::Acquired(AcquireResponse::Free { .. }))
-            // Whether others wait is not told to who extends.
+            // An extension is not told whether others wait.
             | (Answer::Kept { .. }, Answered::Extended(Extended::Kept))
             | (Answer::Lost, Answered::Extended(Extended::Gone))
             | (Answer::Released, Answered::Released(true))
@@ -354,8 +354,8 @@ impl ReplayServer {
         self.numbers.get(&number).copied()
     }
 
-    /// Whether the pushes that came are those that the model's server has published. Those who do
-    /// not listen any more have got some all the same.
+    /// Whether the pushes that came are those that the model's server has published. Managers that
+    /// do not listen any more have got some all the same.
     pub(crate) fn check_pushes(
         &self,
         pushes: &[Vec<Push>],
@@ -396,7 +396,7 @@ impl ReplayServer {
         let text = |token: Token| match tokens.get(&token) {
             _ if token == Token::FOREIGN => FOREIGN.to_owned(),
             Some(token) => token.to_string(),
-            None => "a token that nobody has".to_owned(),
+            None => "a token without an owner".to_owned(),
         };
         let milliseconds = |ticks: u8| i64::from(ticks) * TICK_MILLISECONDS;
         let lock = view.lock.map(|lock| (text(lock.token), milliseconds(lock.ttl)));

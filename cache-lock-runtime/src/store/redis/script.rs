@@ -14,7 +14,9 @@ pub(super) struct Scripts {
     pub(super) pass: LuaScript,
     pub(super) extend: LuaScript,
     pub(super) release: LuaScript,
+    #[cfg(all(feature = "serde", feature = "single-flight"))]
     pub(super) record: LuaScript,
+    #[cfg(all(feature = "serde", feature = "single-flight"))]
     pub(super) recorded: LuaScript,
 }
 
@@ -32,7 +34,9 @@ impl Scripts {
             pass: script!("drop", "tell", "grant", "waiting", "fence", "ask", "pass"),
             extend: script!("extend"),
             release: script!("drop", "tell", "grant", "release"),
+            #[cfg(all(feature = "serde", feature = "single-flight"))]
             record: script!("record"),
+            #[cfg(all(feature = "serde", feature = "single-flight"))]
             recorded: script!("recorded"),
         }
     }

@@ -28,7 +28,7 @@ impl RedisStore {
             let usual =
                 before.as_ref().map_or(Duration::ZERO, |connection| connection.window.latency());
             let start = Instant::now();
-            driver.sleep_until(start.after(patience.max(usual * 2))).await;
+            driver.sleep_until(start + patience.max(usual * 2)).await;
             let stands_still = |now: Option<&Arc<Connection>>| {
                 now.map(Arc::as_ptr) == before.as_ref().map(Arc::as_ptr) && count(now) == answered
             };
@@ -52,7 +52,7 @@ impl RedisStore {
             return probed.answered;
         }
         let at = Instant::now();
-        let give_up = at.after(self.inner.attempt);
+        let give_up = at + self.inner.attempt;
         // The extension of no lease: a script that every user of locks may run.
         let answered = self.extend(&[], give_up, |_| (), give_up).await.is_ok();
         *last = Some(Probed { at, answered });

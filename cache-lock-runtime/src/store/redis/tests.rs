@@ -3,7 +3,7 @@
 use test_support::{Direction, Fault, Proxy, RedisServer};
 
 use super::{window::Permit, *};
-use crate::protocol::messages::{AcquireRequest, Kind, Progress};
+use crate::protocol::messages::{AcquireRequest, Progress, RequestKind};
 
 const EXPIRE: Duration = Duration::from_secs(60);
 
@@ -25,7 +25,7 @@ impl Setup {
         let (store, _inbox) = new.expect("a URL");
         let connection = store.connection(soon()).await.expect("the server runs");
         let mut permits = Vec::new();
-        while let Room::Now(permit) = connection.window.enter(Lane::Questions) {
+        while let Room::Now(permit) = connection.window.enter(Lane::Acquires) {
             permits.push(permit);
         }
         Self { store, tokens, connection, permits, _inbox }
@@ -39,7 +39,7 @@ impl Drop for Setup {
 }
 
 fn soon() -> Instant {
-    Instant::now().after(Duration::from_secs(30))
+    Instant::now() + Duration::from_secs(30)
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn request_that_moves_to_a_connection_with_room_is_noted_as_sent() {
     let request = AcquireRequest {
         key: LockKey::from("room"),
         token: tokens.next(),
-        kind: Kind::New,
+        kind: RequestKind::New,
         expire: EXPIRE,
         block: 1,
         wait: false,
@@ -83,7 +83,7 @@ async fn only_a_request_that_was_not_sent_fails_as_overloaded() {
     proxy.set(Direction::Replies, Fault::Hold);
     let ended = ReleaseRequest::new(setup.tokens.next(), EXPIRE, soon());
     let release = async |store: &RedisStore| {
-        let give_up = Instant::now().after(Duration::from_millis(300));
+        let give_up = Instant::now() + Duration::from_millis(300);
         let released = store.release(&LockKey::from("room"), &ended, give_up).await;
         released.expect_err("there is no answer").kind()
     };

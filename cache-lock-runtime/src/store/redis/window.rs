@@ -3,32 +3,34 @@
 //! A server carries requests out one after the other, so beyond a small number in flight each further
 //! one only waits, and an attempt that counts from its sending runs out in that wait. The window keeps
 //! the number near the least that keeps the server busy. Requests without room stand in a backlog, first
-//! come, first served, releases before questions. Renewals are few, and pass the window by.
+//! come, first served, releases before acquisitions. Renewals are few, and pass the window by.
 
 use std::{
     collections::BTreeMap,
     fmt, mem,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use crate::{
     clock::Instant,
-    driver::{Driver, unharmed},
+    driver::Driver,
+    mutex::{Mutex, MutexGuard},
     signal::wake_all,
+    unharmed::unharmed,
 };
 
 /// The purpose of a request. Releases are sent first: the waiters of a lock wait for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     Releases,
-    Questions,
+    Acquires,
 }
 
 /// A caller whose turn has come and that is not polled has its room taken back, and stands in the backlog
-/// again when it is polled: its future may be kept aside for as long as it likes. Its time is over when a
+/// again when it is polled: its future may stay unpolled for any time. Its time is over when a
 /// caller that was given its turn so much later has taken it.
 const SKIPPED: Duration = Duration::from_millis(10);
 /// A runtime that is blocked polls no caller: then the time is over when none has taken its turn for so
@@ -47,9 +49,9 @@ struct Traffic {
     /// The number of requests in flight that were answered.
     answered: u64,
     limit: Limit,
-    /// The wakers of those who wait for room.
+    /// The wakers of the requests that wait for room.
     backlog: [BTreeMap<u64, Waker>; 2],
-    /// Who was given room, and when, and has not been polled since.
+    /// The requests that were given room and are unpolled since, by their serial numbers, and when.
     turns: BTreeMap<u64, Instant>,
     /// When a turn was taken last.
     taken: Instant,
@@ -77,7 +79,7 @@ impl Window {
 
     /// Room for a request, if there is any and no earlier request waits for it.
     pub(super) fn enter(self: &Arc<Self>, lane: Lane) -> Room {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.closed {
             return Room::Closed;
         }
@@ -100,17 +102,17 @@ impl Window {
 
     /// The number of requests that were answered so far.
     pub(super) fn answered(&self) -> u64 {
-        self.state().answered
+        self.state.lock().answered
     }
 
     /// The least time that an answer has taken lately; zero if there was none yet.
     pub(super) fn latency(&self) -> Duration {
-        self.state().limit.base.unwrap_or_default()
+        self.state.lock().limit.base.unwrap_or_default()
     }
 
     /// The connection is not used any more: what was not sent is not sent.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.closed = true;
         let backlog = mem::take(&mut state.backlog);
         drop(state);
@@ -119,16 +121,16 @@ impl Window {
 
     /// A request was not answered in time: the server has enough to do.
     pub(super) fn overdue(&self) {
-        self.state().limit.overdue();
+        self.state.lock().limit.overdue();
     }
 
     /// A request is answered that was sent then, or is given up.
     fn leave(&self, answered: Option<Instant>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.in_flight -= 1;
         if let Some(sent) = answered {
             state.answered += 1;
-            let waiting = state.is_awaited(Lane::Questions);
+            let waiting = state.is_awaited(Lane::Acquires);
             let in_flight = state.in_flight;
             state.limit.answered(Instant::now(), sent, in_flight, waiting);
         }
@@ -145,8 +147,8 @@ impl Window {
         let window = Arc::clone(self);
         runtime.spawn(async move {
             loop {
-                window.driver.sleep_until(Instant::now().after(SKIPPED)).await;
-                let mut state = window.state();
+                window.driver.sleep_until(Instant::now() + SKIPPED).await;
+                let mut state = window.state.lock();
                 state.take_back(Instant::now());
                 if state.backlog.iter().all(BTreeMap::is_empty) {
                     state.watched = false;
@@ -156,13 +158,9 @@ impl Window {
             }
         });
     }
-
-    fn state(&self) -> MutexGuard<'_, Traffic> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Gives those who wait their turns, as far as there is room.
+/// Gives waiting requests their turns while there is room.
 fn give_turns(mut state: MutexGuard<'_, Traffic>) {
     // Mostly it is one, for which no list is needed.
     let first = state.next();
@@ -195,11 +193,11 @@ impl Traffic {
     /// Whether the backlog has requests that come before one of this lane.
     fn is_awaited(&self, lane: Lane) -> bool {
         let releases = !self.backlog[Lane::Releases as usize].is_empty();
-        let questions = !self.backlog[Lane::Questions as usize].is_empty();
-        releases || lane == Lane::Questions && questions
+        let acquires = !self.backlog[Lane::Acquires as usize].is_empty();
+        releases || lane == Lane::Acquires && acquires
     }
 
-    /// Gives the next of those who wait its turn, if there is room.
+    /// Gives the next waiting request its turn, if there is room.
     fn next(&mut self) -> Option<Waker> {
         if !self.has_room() {
             return None;
@@ -213,16 +211,15 @@ impl Traffic {
     fn take_back(&mut self, now: Instant) {
         let before = self.turns.len();
         let (taken, taken_of) = (self.taken, self.taken_of);
-        self.turns.retain(|_, &mut given| {
-            taken_of < given.after(SKIPPED) && now < taken.max(given).after(BLOCKED)
-        });
+        self.turns
+            .retain(|_, &mut given| taken_of < given + SKIPPED && now < taken.max(given) + BLOCKED);
         self.in_flight -= before - self.turns.len();
     }
 }
 
 impl fmt::Debug for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
+        let state = self.state.lock();
         f.debug_struct("Window")
             .field("in_flight", &state.in_flight)
             .field("limit", &state.limit)
@@ -272,7 +269,7 @@ impl Future for Admission {
         // Cloned and dropped outside of the lock, as both run code of the waker's.
         let mut waker = context.waker().clone();
         let window = Arc::clone(&self.window);
-        let mut state = window.state();
+        let mut state = window.state.lock();
         let serial = *self.serial.get_or_insert_with(|| {
             state.serial += 1;
             state.serial
@@ -309,7 +306,7 @@ impl Future for Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         let Some(serial) = self.serial else { return };
-        let mut state = self.window.state();
+        let mut state = self.window.state.lock();
         let waker = state.backlog[self.lane as usize].remove(&serial);
         if state.turns.remove(&serial).is_some() {
             state.in_flight -= 1;
@@ -389,7 +386,7 @@ impl Limit {
 
     /// A request that was sent then was answered now. `waiting`: others are still to be sent.
     fn answered(&mut self, now: Instant, sent: Instant, in_flight: usize, waiting: bool) {
-        let latency = sent.until(now);
+        let latency = now - sent;
         if let Some(since) = &mut self.measuring {
             match since {
                 None if in_flight < MEASURING => *since = Some(now),
@@ -400,7 +397,7 @@ impl Limit {
         }
         match self.base {
             Some(base) if latency >= base => {
-                if self.base_since.after(BASE_LASTS) <= now {
+                if self.base_since + BASE_LASTS <= now {
                     if waiting {
                         self.measuring = Some(None);
                     } else {

@@ -85,7 +85,7 @@ impl Connection {
     fn count_overdue(&self, attempt: Duration) -> bool {
         let counted = self.overdue.fetch_add(1, Ordering::Relaxed) + 1;
         let since = self.silent_since.load(Ordering::Relaxed);
-        let silent = Instant::from_nanos(since).after(attempt) <= Instant::now();
+        let silent = Instant::from_nanos(since) + attempt <= Instant::now();
         counted >= PATIENCE && since != 0 && silent
     }
 }

@@ -3,7 +3,7 @@
 use lock_model::{Action, Config, Kinds, Request, Step, trace};
 
 use super::*;
-use crate::protocol::messages::Kind;
+use crate::protocol::messages::RequestKind;
 
 #[test]
 fn the_scripts_do_what_the_model_does() {
@@ -71,7 +71,7 @@ fn replay(
                 let request = AcquireRequest {
                     key: server.key.clone(),
                     token: real(token),
-                    kind: if listed { Kind::Again } else { Kind::New },
+                    kind: if listed { RequestKind::Again } else { RequestKind::New },
                     expire: TICK * u32::from(expire),
                     block: many(block),
                     wait: true,
@@ -85,7 +85,7 @@ fn replay(
                 let request = AcquireRequest {
                     key: server.key.clone(),
                     token: new,
-                    kind: Kind::Pass(old),
+                    kind: RequestKind::Pass(old),
                     expire,
                     block: many(block),
                     wait: true,

@@ -31,13 +31,13 @@ impl Simulation {
 
     /// The number of requests that are answered in such a time while others wait to be sent.
     fn run(&mut self, time: Duration) -> u32 {
-        let end = self.now.after(time);
+        let end = self.now + time;
         let mut answered = 0;
         while self.now < end {
             while self.in_flight.len() < self.limit.size() {
-                let arrives = self.now.after(self.distance / 2);
-                self.busy_until = self.busy_until.max(arrives).after(self.service);
-                let answer = self.busy_until.after(self.distance / 2);
+                let arrives = self.now + self.distance / 2;
+                self.busy_until = self.busy_until.max(arrives) + self.service;
+                let answer = self.busy_until + self.distance / 2;
                 self.in_flight.push_back((self.now, answer));
             }
             let Some((sent, answer)) = self.in_flight.pop_front() else { break };
@@ -84,7 +84,7 @@ fn full() -> (Arc<Window>, Vec<Permit>) {
     driver.start(std::future::pending).expect("a thread");
     let window = Window::new(driver);
     let mut permits = Vec::new();
-    while let Room::Now(permit) = window.enter(Lane::Questions) {
+    while let Room::Now(permit) = window.enter(Lane::Acquires) {
         permits.push(permit);
     }
     (window, permits)
@@ -101,7 +101,7 @@ fn has_come(turn: &mut Admission) -> bool {
 #[test]
 fn releases_come_before_questions_and_each_in_the_order_of_their_coming() {
     let (window, mut permits) = full();
-    let lanes = [Lane::Questions, Lane::Releases, Lane::Questions, Lane::Releases];
+    let lanes = [Lane::Acquires, Lane::Releases, Lane::Acquires, Lane::Releases];
     let mut turns = lanes.map(|lane| window.turn(lane));
     assert!(turns.iter_mut().all(|turn| !has_come(turn)));
     for next in [1, 3, 0, 2] {
@@ -117,7 +117,7 @@ fn releases_come_before_questions_and_each_in_the_order_of_their_coming() {
 #[test]
 fn caller_that_leaves_gives_its_turn_to_the_next() {
     let (window, mut permits) = full();
-    let mut turns = [(); 3].map(|()| window.turn(Lane::Questions));
+    let mut turns = [(); 3].map(|()| window.turn(Lane::Acquires));
     assert!(turns.iter_mut().all(|turn| !has_come(turn)));
     let [first, second, mut third] = turns;
     drop(second);
@@ -125,7 +125,7 @@ fn caller_that_leaves_gives_its_turn_to_the_next() {
     drop(first);
     assert!(has_come(&mut third));
     drop(permits);
-    assert_eq!(window.state().in_flight, 0);
+    assert_eq!(window.state.lock().in_flight, 0);
 }
 
 struct Tells(mpsc::Sender<()>);
@@ -139,43 +139,43 @@ impl Wake for Tells {
 #[test]
 fn caller_that_is_not_polled_keeps_no_room_and_stays_first_in_line() {
     let (window, mut permits) = full();
-    let (mut kept_aside, mut next) = (window.turn(Lane::Questions), window.turn(Lane::Questions));
+    let (mut unpolled, mut next) = (window.turn(Lane::Acquires), window.turn(Lane::Acquires));
     let (sender, woken) = mpsc::channel();
-    assert!(poll(&mut kept_aside, Waker::noop()).is_pending());
+    assert!(poll(&mut unpolled, Waker::noop()).is_pending());
     assert!(poll(&mut next, &Waker::from(Arc::new(Tells(sender)))).is_pending());
-    // The turn of the first, which nobody polls.
+    // The turn of the first, which stays unpolled.
     permits.pop();
     woken.recv_timeout(Duration::from_secs(30)).expect("the turn of the next");
-    let mut last = window.turn(Lane::Questions);
-    assert!(!has_come(&mut kept_aside) && !has_come(&mut last));
+    let mut last = window.turn(Lane::Acquires);
+    assert!(!has_come(&mut unpolled) && !has_come(&mut last));
     assert!(has_come(&mut next), "what it was given is given back at once");
-    assert!(has_come(&mut kept_aside), "it has come before the last");
+    assert!(has_come(&mut unpolled), "it has come before the last");
     assert!(has_come(&mut last));
-    drop((kept_aside, next, last, permits));
-    assert_eq!(window.state().in_flight, 0);
+    drop((unpolled, next, last, permits));
+    assert_eq!(window.state.lock().in_flight, 0);
 }
 
 #[test]
 fn caller_that_is_skipped_keeps_no_room_while_others_take_their_turns() {
     let (window, mut permits) = full();
-    let mut kept_aside = window.turn(Lane::Questions);
-    assert!(!has_come(&mut kept_aside));
-    let end = Instant::now().after(Duration::from_secs(30));
+    let mut unpolled = window.turn(Lane::Acquires);
+    assert!(!has_come(&mut unpolled));
+    let end = Instant::now() + Duration::from_secs(30);
     permits.pop();
-    while window.state().turns.values().len() == 1 {
-        let mut next = window.turn(Lane::Questions);
+    while window.state.lock().turns.values().len() == 1 {
+        let mut next = window.turn(Lane::Acquires);
         assert!(!has_come(&mut next), "there is room for one, and it is kept");
         permits.pop();
         std::thread::sleep(Duration::from_millis(1));
         match poll(&mut next, Waker::noop()) {
             Poll::Ready(Some(permit)) => permits.push(permit),
-            // What was kept aside was taken back, and given to this one.
+            // The room of the unpolled turn was taken back, and given to this one.
             _ => break,
         }
         assert!(Instant::now() < end, "it keeps its room");
     }
-    drop((kept_aside, permits));
-    assert_eq!(window.state().in_flight, 0);
+    drop((unpolled, permits));
+    assert_eq!(window.state.lock().in_flight, 0);
 }
 
 struct Panics(AtomicUsize);
@@ -192,12 +192,12 @@ fn wakers_that_panic_keep_no_caller_of_a_closed_connection_asleep() {
     let (window, permits) = full();
     let panics = Arc::new(Panics(AtomicUsize::new(0)));
     let waker = Waker::from(Arc::clone(&panics));
-    let mut turns = [(); 3].map(|()| window.turn(Lane::Questions));
+    let mut turns = [(); 3].map(|()| window.turn(Lane::Acquires));
     assert!(turns.iter_mut().all(|turn| poll(turn, &waker).is_pending()));
     window.close();
     assert_eq!(panics.0.load(Ordering::Relaxed), turns.len());
     let closed = |turn| matches!(poll(turn, Waker::noop()), Poll::Ready(None));
     assert!(turns.iter_mut().all(closed));
     drop(permits);
-    assert_eq!(window.state().in_flight, 0);
+    assert_eq!(window.state.lock().in_flight, 0);
 }
