@@ -1,15 +1,11 @@
 //! The arguments of the attribute, as written: `prefix = "room", key = "{id}", timeout = "2s"`.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
-use syn::{
-    Expr, ExprClosure, ExprPath, Ident, Lit, LitBool, LitStr, Path, Token,
-    ext::IdentExt as _,
-    parse::{ParseStream, Parser as _},
-};
+use proc_macro2::Span;
+use syn::{Expr, ExprClosure, ExprPath, Ident, LitBool, LitStr, Path};
 
-use self::table::{ARGUMENTS, Argument, ELSEWHERE, Read};
-use crate::{duration, errors::Errors, key::Segment, suggest};
+use crate::key::Segment;
 
+mod parse;
 mod table;
 mod values;
 
@@ -24,12 +20,12 @@ pub(crate) struct Args {
     pub(crate) bind: Option<Ident>,
     pub(crate) or_else: Option<OrElse>,
     pub(crate) skip_if_locked: Option<Span>,
-    pub(crate) on_lost: Option<OnLost>,
-    pub(crate) release: Option<Release>,
+    pub(crate) on_lost: Option<OnLostArg>,
+    pub(crate) release: Option<ReleaseArg>,
     pub(crate) when: Option<Expr>,
     pub(crate) with: Option<Expr>,
     pub(crate) krate: Option<Path>,
-    /// The argument names in the order of their appearance, wrong ones included.
+    /// The names of the written arguments, in order. A misspelled name counts as the suggested name.
     seen: Vec<String>,
 }
 
@@ -38,11 +34,11 @@ pub(crate) enum Prefix {
     Const(ExprPath),
 }
 
-/// `key = ".."`, and what it reads as.
+/// `key = ".."`, and the segments of its template.
 pub(crate) struct Template {
     pub(crate) span: Span,
     pub(crate) segments: Vec<Segment>,
-    /// Whether all of it could be read.
+    /// Whether the template has no errors.
     pub(crate) is_whole: bool,
 }
 
@@ -57,167 +53,26 @@ pub(crate) enum OrElse {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnLost {
+pub(crate) enum OnLostArg {
     Cancel,
     Finish,
 }
 
 /// Whether the caller waits for the reply to the release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Release {
+pub(crate) enum ReleaseArg {
     Background,
     Wait,
 }
 
 impl Args {
-    /// Reads all arguments. One that cannot be read is reported and skipped.
-    pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
-        let mut args = Self::default();
-        let parser = |input: ParseStream<'_>| {
-            while !input.is_empty() {
-                if let Err(error) = args.argument(input, errors) {
-                    errors.push(error);
-                    skip_to_comma(input);
-                }
-                if !input.is_empty() && input.parse::<Option<Token![,]>>()?.is_none() {
-                    errors
-                        .at(input.span(), "expected `,` between the arguments of `#[cache_lock]`");
-                    skip_to_comma(input);
-                    input.parse::<Option<Token![,]>>()?;
-                }
-            }
-            Ok(())
-        };
-        if let Err(error) = parser.parse2(tokens) {
-            errors.push(error);
-        }
-        args.check(errors);
-        args
-    }
-
-    fn argument(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
-        if input.peek(Lit) {
-            return Err(self.unnamed(&input.parse()?));
-        }
-        let name = input.call(Ident::parse_any).map_err(|error| {
-            syn::Error::new(
-                error.span(),
-                "expected the name of an argument, as in `#[cache_lock(prefix = \"orders\", ..)]`",
-            )
-        })?;
-        let text = name.unraw().to_string();
-        let Some(argument) = ARGUMENTS.iter().find(|argument| argument.name == text) else {
-            return Err(self.unknown(&name, input));
-        };
-        let &Argument { name: known, example, ref read } = argument;
-        if self.has_seen(known) {
-            return Err(syn::Error::new(name.span(), format!("duplicate `{known}` argument")));
-        }
-        self.seen.push(text);
-
-        let eq = input.parse::<Option<Token![=]>>()?;
-        match (read, eq) {
-            (Read::Flag(read), None) => {
-                read(self, name.span());
-                Ok(())
-            }
-            (Read::Flag(read), Some(eq)) => {
-                read(self, name.span());
-                Err(syn::Error::new(
-                    eq.span,
-                    format!("`{known}` takes no value; write `{example}`, or leave it out"),
-                ))
-            }
-            (Read::Value(read), Some(_)) if !input.is_empty() => read(self, input, errors),
-            (Read::Value(_), _) => Err(syn::Error::new(
-                name.span(),
-                format!("`{known}` needs a value; write `{example}`"),
-            )),
-        }
-    }
-
-    /// Whether a key is written, be it a wrong one.
+    /// Whether the attribute has a `key`, valid or not.
     pub(crate) fn has_key(&self) -> bool {
         self.has_seen("key")
     }
 
     fn has_seen(&self, name: &str) -> bool {
         self.seen.iter().any(|seen| seen == name)
-    }
-
-    fn unnamed(&mut self, value: &Lit) -> syn::Error {
-        let name = if self.has_seen("prefix") { "key" } else { "prefix" };
-        let message = match value {
-            Lit::Str(text) => {
-                self.seen.push(name.to_owned());
-                format!("arguments are named; write `{name} = {:?}`", text.value())
-            }
-            _ => "arguments are named, as in `timeout = \"2s\"`".to_owned(),
-        };
-        syn::Error::new(value.span(), message)
-    }
-
-    fn unknown(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Error {
-        let text = name.unraw().to_string();
-        let names = || ARGUMENTS.iter().map(|argument| argument.name);
-        let known = ELSEWHERE.iter().find(|(alias, _)| *alias == text).map(|&(_, meant)| meant);
-        let meant = known.or_else(|| suggest::nearest(&text, names()));
-        // As behind the text of a `format!`.
-        let stands_alone = input.is_empty() || input.peek(Token![,]);
-        if stands_alone && self.has_key() && meant.is_none_or(|meant| meant == "key") {
-            return syn::Error::new(
-                name.span(),
-                format!(
-                    "`{text}` is no argument of `#[cache_lock]`; a value stands in the template itself, as in `key = \"{{{text}}}\"`"
-                ),
-            );
-        }
-        let help = match meant {
-            Some(meant) => {
-                // Else the misspelled argument would be reported as missing, too.
-                self.seen.push(meant.to_owned());
-                format!("did you mean `{meant}`?")
-            }
-            None => format!("expected one of {}", suggest::list(names())),
-        };
-        syn::Error::new(name.span(), format!("unknown argument `{text}`; {help}"))
-    }
-
-    /// What only shows when all arguments are known.
-    fn check(&self, errors: &mut Errors) {
-        if !self.has_seen("prefix") {
-            errors.at(
-                Span::call_site(),
-                "missing required argument `prefix`, as in `#[cache_lock(prefix = \"orders\", ..)]`",
-            );
-        }
-        let Some(max_hold) = &self.max_hold else { return };
-        if let Some(renew) = self.renew.as_ref().filter(|renew| !renew.value) {
-            errors.at(
-                renew.span,
-                "`max_hold` bounds renewal, and `renew = false` turns it off; remove one of the two",
-            );
-        } else if let (&Time::Millis(max_hold, span), Some(&Time::Millis(expire, _))) =
-            (max_hold, self.expire.as_ref())
-            && max_hold < expire
-        {
-            errors.at(
-                span,
-                format!(
-                    "`max_hold` is {}; it must not be shorter than `expire`, which is {}",
-                    duration::display(max_hold),
-                    duration::display(expire)
-                ),
-            );
-        }
-    }
-}
-
-fn skip_to_comma(input: ParseStream<'_>) {
-    while !input.is_empty() && !input.peek(Token![,]) {
-        if input.parse::<TokenTree>().is_err() {
-            return;
-        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Bodies that another attribute has already boxed: `async_trait` turns an `async fn` into a `fn`
-//! whose body is `Box::pin(async move { .. })`. The lock is taken inside that block.
+//! Boxed bodies: `async_trait` turns an `async fn` into a `fn` with the body
+//! `Box::pin(async move { .. })`. The expansion acquires the lock inside that block.
 
 use proc_macro2::Ident;
 use syn::{
@@ -10,16 +10,16 @@ use syn::{
 
 /// The statements of the boxed block.
 pub(crate) struct Boxed {
-    /// What async_trait puts first, to pin inference.
+    /// The statement that async_trait inserts first; it fixes the type of `return` and `?`.
     pub(crate) pin: Option<Stmt>,
-    /// `let x = x;` and `let (a, b) = { let __arg0 = __arg0; __arg0 };`: the arguments on their way
-    /// into the block.
-    pub(crate) arguments: Vec<Argument>,
+    /// The statements that move arguments into the block: `let x = x;` and
+    /// `let (a, b) = { let __arg0 = __arg0; __arg0 };`.
+    pub(crate) arguments: Vec<MovedArgument>,
     pub(crate) body: Vec<Stmt>,
 }
 
 impl Boxed {
-    /// The user's pattern of a parameter that async_trait has given a plain name.
+    /// The user's pattern for a parameter that async_trait has renamed.
     pub(crate) fn pattern_of(&self, parameter: &Pat) -> Option<&Pat> {
         let Pat::Ident(PatIdent { ident, .. }) = parameter else { return None };
         let argument = self.arguments.iter().find(|argument| argument.parameter == *ident)?;
@@ -28,17 +28,17 @@ impl Boxed {
 }
 
 /// `let pattern = parameter;`
-pub(crate) struct Argument {
+pub(crate) struct MovedArgument {
     pub(crate) parameter: Ident,
     pub(crate) local: Local,
 }
 
-/// Whether the function's body is a boxed `async` block; gives what the block's future returns.
+/// The output type of the boxed `async` block. `None` if the body is not such a block.
 pub(crate) fn output(function: &ItemFn) -> Option<Type> {
     async_block(&function.block)?;
     let ReturnType::Type(_, ty) = &function.sig.output else { return None };
-    struct Output<'a>(Option<&'a Type>);
-    impl<'a> Visit<'a> for Output<'a> {
+    struct FindOutput<'a>(Option<&'a Type>);
+    impl<'a> Visit<'a> for FindOutput<'a> {
         fn visit_assoc_type(&mut self, assoc: &'a AssocType) {
             if self.0.is_none() && assoc.ident == "Output" {
                 self.0 = Some(&assoc.ty);
@@ -46,12 +46,12 @@ pub(crate) fn output(function: &ItemFn) -> Option<Type> {
             visit::visit_assoc_type(self, assoc);
         }
     }
-    let mut output = Output(None);
+    let mut output = FindOutput(None);
     output.visit_type(ty);
     output.0.cloned()
 }
 
-/// Takes the statements out of the boxed block. An `async fn` has none: its future is its own.
+/// Takes the statements out of the boxed block. `None` for an `async fn`, which has no such block.
 pub(crate) fn take(function: &mut ItemFn) -> Option<Boxed> {
     if function.sig.asyncness.is_some() {
         return None;
@@ -63,13 +63,13 @@ pub(crate) fn take(function: &mut ItemFn) -> Option<Boxed> {
     let mut arguments = Vec::new();
     while let Some(parameter) = statements.peek().and_then(|stmt| moved_parameter(stmt, &sig)) {
         if let Some(Stmt::Local(local)) = statements.next() {
-            arguments.push(Argument { parameter, local });
+            arguments.push(MovedArgument { parameter, local });
         }
     }
     Some(Boxed { pin, arguments, body: statements.collect() })
 }
 
-/// Puts statements back where [`take`] took them from.
+/// Puts statements into the block that [`take`] has emptied.
 pub(crate) fn put(function: &mut ItemFn, statements: Vec<Stmt>) {
     if let Some(block) = async_block_mut(&mut function.block) {
         block.block.stmts = statements;
@@ -102,7 +102,7 @@ fn is_pin(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Expr(Expr::If(expr), _) if matches!(&*expr.cond, Expr::Let(_)) && expr.else_branch.is_none())
 }
 
-/// The parameter that a statement does nothing with but give it another pattern.
+/// The parameter that a statement only moves into a pattern.
 fn moved_parameter(stmt: &Stmt, sig: &Signature) -> Option<Ident> {
     let Stmt::Local(Local { init: Some(init), .. }) = stmt else { return None };
     let value = match &*init.expr {

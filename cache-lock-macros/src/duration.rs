@@ -1,8 +1,8 @@
-//! Durations as users write them: `"250ms"`, `"2s"`, `"1m"`, or a bare integer of milliseconds.
+//! Durations in arguments: `"250ms"`, `"2s"`, `"1m"`, or a bare integer of milliseconds.
 
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-/// The number of milliseconds that `text` stands for. `name` is the argument, for the error.
+/// Reads `text` as milliseconds. The error names the argument `name`.
 pub(crate) fn parse(name: &str, text: &str) -> Result<u64, String> {
     if text.starts_with('-') {
         return Err(negative(name));
@@ -27,7 +27,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<u64, String> {
         .ok_or_else(|| too_long(name))
 }
 
-/// Milliseconds in the longest unit that leaves no remainder: `10s`, `1500ms`.
+/// Formats milliseconds in the longest unit that leaves no remainder: `10s`, `1500ms`.
 pub(crate) fn display(millis: u64) -> String {
     let (unit, factor) = UNITS
         .into_iter()
@@ -41,15 +41,15 @@ pub(crate) fn negative(name: &str) -> String {
     format!("`{name}` must not be negative")
 }
 
-/// About an integer that is small for a number of milliseconds.
+/// The error for a bare integer that is too small for milliseconds.
 pub(crate) fn bare(name: &str, millis: u64) -> String {
-    // `expire` cannot be as short as that.
+    // `expire` has a minimum of 100 ms, so milliseconds are no alternative.
     let intended = match name {
         "expire" => String::new(),
-        _ => format!(", or `{name} = \"{millis}ms\"` if milliseconds are meant"),
+        _ => format!(", or `{name} = \"{millis}ms\"` for milliseconds"),
     };
     format!(
-        "a bare integer counts milliseconds, and {millis} of them are too few to be meant; write `{name} = \"{millis}s\"` for seconds{intended}"
+        "a bare integer counts milliseconds, and {millis}ms is probably a mistake; write `{name} = \"{millis}s\"` for seconds{intended}"
     )
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::{display, parse};
 
     #[test]
-    fn units() {
+    fn each_unit_converts_to_milliseconds() {
         assert_eq!(parse("timeout", "250ms"), Ok(250));
         assert_eq!(parse("timeout", "2s"), Ok(2_000));
         assert_eq!(parse("timeout", "1m"), Ok(60_000));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_value_fits_and_the_next_does_not() {
+    fn largest_value_fits_and_the_next_does_not() {
         assert_eq!(parse("timeout", "18446744073709551615ms"), Ok(u64::MAX));
         for text in ["18446744073709551616ms", "18446744073709552s", "9999999999999999999999h"] {
             assert_eq!(
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_unit_is_shown_with_the_three_ways_to_write_it() {
+    fn missing_unit_is_shown_with_its_three_spellings() {
         assert_eq!(
             parse("timeout", "2"),
             Err("`timeout` has no unit; write \"2s\", \"2ms\", or the bare integer 2 for milliseconds"
@@ -99,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn negative() {
+    fn negative_duration_is_refused() {
         assert_eq!(parse("expire", "-2s"), Err("`expire` must not be negative".to_owned()));
     }
 
     #[test]
-    fn what_cannot_be_read_says_what_can() {
+    fn unreadable_duration_lists_the_units() {
         for text in [
             "", " ", "s", "2 sec", "2 s", " 2s", "2s ", "2S", "2.5s", "2us", "2d", "1m30s", "+2s",
             "２s",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn displayed_in_the_unit_that_reads_best() {
+    fn display_uses_the_longest_unit_without_remainder() {
         assert_eq!(display(0), "0ms");
         assert_eq!(display(5), "5ms");
         assert_eq!(display(1_500), "1500ms");

@@ -1,4 +1,4 @@
-//! Collects every mistake in one use of the attribute, so that all of them are reported at once.
+//! Collects the errors of an attribute, so that a single build reports every mistake.
 
 use std::fmt::Display;
 
@@ -17,12 +17,12 @@ impl Errors {
         self.push(syn::Error::new(span, message));
     }
 
-    /// Underlines all of `tokens`, not only the first of them.
+    /// Underlines all of `tokens`, not only the first token.
     pub(crate) fn on(&mut self, tokens: impl ToTokens, message: impl Display) {
         self.push(syn::Error::new_spanned(tokens, message));
     }
 
-    /// Takes the value out of a result, and keeps the error of one that has none.
+    /// Gives the value of a result, and collects its error.
     pub(crate) fn ok<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }

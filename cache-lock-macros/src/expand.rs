@@ -1,39 +1,50 @@
-//! The tokens of the expansion. Everything has been checked before.
+//! The tokens of the expansion, from checked input.
 //!
-//! All names of ours have the hygiene of `Span::mixed_site()`, so they meet none of the user's. All
-//! paths start at this crate's module for expansions, also those of the standard library: `::core` may
-//! be a dependency of the user's. Methods are called by such paths, since a trait of the user's may have
-//! some of the same name. So nothing that the user shadows or leaves out (a prelude) matters.
+//! Names of the expansion have the hygiene of `Span::mixed_site()`, so they do not collide with the
+//! user's names. All paths start at the runtime's module for expansions, also paths of the standard
+//! library, since `::core` may be a dependency of the user's crate. The expansion calls methods by
+//! path, since a trait of the user may have a method of the same name. So shadowed names and a missing
+//! prelude change nothing.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote_spanned};
 use syn::{ExprPath, Stmt, ext::IdentExt as _, spanned::Spanned as _};
 
 use crate::{
-    args::{Args, OnLost, OrElse, Prefix},
+    args::{Args, OnLostArg, OrElse, Prefix},
+    crate_path::CratePath,
     function::Function,
-    home::Home,
     options,
     pattern::Binding,
     scope::{self, Part},
 };
 
 /// The function with its body under the lock.
-pub(crate) fn expand(args: &Args, function: Function, key: &[Part], home: &Home) -> TokenStream {
-    let expansion = Expansion { args, function: &function, key, home };
+pub(crate) fn expand(
+    args: &Args,
+    function: Function,
+    key: &[Part],
+    crate_path: &CratePath,
+) -> TokenStream {
+    let expansion = Expansion { args, function: &function, key, crate_path };
     let statements = expansion.statements();
     function.with_body(statements)
 }
 
-/// Errors are reported beside the item as it was written. The guard's name gets a value, so that
-/// the body that uses it has no errors of its own, be it one that takes the guard for its own.
-pub(crate) fn bind_only(args: &Args, consumes: bool, home: &Home) -> Option<TokenStream> {
+/// A statement that declares the guard's name, for the function that is emitted beside errors. Without
+/// it, rustc reports each use of the guard in the body. If the body `consumes` the guard, the type is
+/// the guard itself, not a reference.
+pub(crate) fn bind_only(
+    args: &Args,
+    consumes: bool,
+    crate_path: &CratePath,
+) -> Option<TokenStream> {
     let bind = args.bind.as_ref()?;
     let site = Span::mixed_site();
-    let private = home.private(site);
-    let home = home.at(site);
+    let private = crate_path.private(site);
+    let cache_lock = crate_path.at(site);
     let reference = (!consumes).then(|| quote_spanned!(site=> &));
-    let ty = quote_spanned!(site=> #reference #home::LockGuard);
+    let ty = quote_spanned!(site=> #reference #cache_lock::LockGuard);
     let ty = if args.when.is_some() { quote_spanned!(site=> #private::Option<#ty>) } else { ty };
     Some(quote_spanned!(site=> let #bind = (|| -> #ty { loop {} })();))
 }
@@ -42,12 +53,12 @@ struct Expansion<'a> {
     args: &'a Args,
     function: &'a Function,
     key: &'a [Part],
-    home: &'a Home,
+    crate_path: &'a CratePath,
 }
 
 impl Expansion<'_> {
     fn private(&self) -> TokenStream {
-        self.home.private(Span::mixed_site())
+        self.crate_path.private(Span::mixed_site())
     }
 
     fn statements(&self) -> TokenStream {
@@ -71,8 +82,8 @@ impl Expansion<'_> {
                 }
             }
         };
-        // The guard is declared before the block that the arguments live in. So they are dropped
-        // first: when the body ends, and when the future is dropped or unwinds as well.
+        // The guard is declared before the block of the arguments, so Rust drops the arguments first:
+        // at the end of the body, on unwinding, and when the future is dropped.
         quote_spanned! {Span::mixed_site()=>
             #pin
             let #guard;
@@ -89,13 +100,13 @@ impl Expansion<'_> {
         }
     }
 
-    /// The variable that is the guard. With `bind` it stands at the user's name for the guard and has the
-    /// user's hygiene, as rustc calls no other variable by its name. So a body that keeps its reference
-    /// for too long is an error at that name, and the variable's name says why.
+    /// The variable that holds the guard. With `bind`, it has the span and hygiene of the user's name,
+    /// since rustc names a variable in errors only then. If a body keeps the reference for too long, the
+    /// error points to that name, and the variable's name says the reason.
     fn guard(&self) -> Ident {
         match &self.args.bind {
             Some(bind) => {
-                // It is used, whether or not the user's is.
+                // Without the underscore: this variable is used, even if the user's name is not.
                 let name = bind.unraw().to_string();
                 let name = name.trim_start_matches(|c: char| c == '_' || c.is_numeric());
                 let name = if name.is_empty() { "guard" } else { name };
@@ -110,7 +121,7 @@ impl Expansion<'_> {
         let private = self.private();
         let manager = self.manager();
         let key = self.lock_key();
-        let options = options::options(self.args, self.home);
+        let options = options::options(self.args, self.crate_path);
         let failed = self.failed();
         let skip = self.args.skip_if_locked.map(|_| {
             let skipped = self.through("SkipIfLocked", "skipped");
@@ -159,17 +170,17 @@ impl Expansion<'_> {
             return quote_spanned!(Span::mixed_site()=> #private::manager());
         };
         let span = with.span().resolved_at(Span::mixed_site());
-        let private = self.home.private(span);
+        let private = self.crate_path.private(span);
         let with = self.expression(with);
         quote_spanned!(span=> #private::cloned(&#with))
     }
 
     fn lock_key(&self) -> TokenStream {
         let site = Span::mixed_site();
-        let private = self.home.private(site);
+        let private = self.crate_path.private(site);
         let prefix = match &self.args.prefix {
             Some(Prefix::Literal(literal)) => literal.to_token_stream(),
-            Some(Prefix::Const(path)) => options::prefix(path, self.home),
+            Some(Prefix::Const(path)) => options::prefix(path, self.crate_path),
             None => TokenStream::new(),
         };
         let parts = self.key.iter().enumerate().map(|(index, part)| match part {
@@ -193,15 +204,15 @@ impl Expansion<'_> {
         }
     }
 
-    /// What the body sees as the guard.
+    /// The reference to the guard that the body gets.
     fn lock_reference(&self) -> Option<TokenStream> {
         self.args.bind.as_ref()?;
         let guard = self.guard();
         let site = guard.span().resolved_at(Span::mixed_site());
-        // Borrowed and released at one and the same span, or rustc has two errors about the two.
+        // The borrow and the release share a span; with two spans, rustc reports two errors.
         let reference = quote_spanned!(guard.span()=> &#guard);
         Some(if self.args.when.is_some() {
-            let private = self.home.private(site);
+            let private = self.crate_path.private(site);
             quote_spanned!(site=> let lock = #private::lend(#reference);)
         } else {
             quote_spanned!(site=> let lock = #reference;)
@@ -212,7 +223,7 @@ impl Expansion<'_> {
         let site = Span::mixed_site();
         let pin = (!self.function.body.is_empty()).then(|| self.pin_inference());
         let receiver = self.function.owned_receiver.map(|receiver| {
-            // Captured as a whole, also where the body uses a field only, or nothing of it.
+            // Captures the whole receiver, even if the body uses only a field, or nothing.
             quote_spanned!(site=> let _ = &#receiver;)
         });
         let moves = self.function.bindings.iter().map(|binding| {
@@ -220,7 +231,7 @@ impl Expansion<'_> {
             let used = self
                 .is_used_outside(name)
                 .then(|| quote_spanned!(site=> #(#attrs)* let _ = &#name;));
-            // To clippy these are the user's own statements.
+            // Clippy lints these statements as the user's.
             let mut allow = quote_spanned!(site=> clippy::shadow_same);
             if name.to_string().starts_with('_') {
                 allow.extend(quote_spanned! {site=>
@@ -236,13 +247,13 @@ impl Expansion<'_> {
                 .then(|| quote_spanned!(site=> #[allow(clippy::no_effect_underscore_binding)]));
             quote_spanned!(site=> #allow let #bind = lock;)
         });
-        // Clippy wants items first, and so may the user.
+        // Items stay first, for clippy's `items_after_statements`.
         let statements = &self.function.body;
         let items =
             statements.iter().take_while(|statement| matches!(statement, Stmt::Item(_))).count();
         let (items, statements) = statements.split_at(items);
-        // The user's own braces: the block's temporaries are dropped as they are in the user's
-        // edition, and a body without a value is an error there.
+        // The user's braces: rustc drops temporaries by the user's edition, and reports a missing value
+        // at these braces.
         let block = quote_spanned!(site=> #(#items)* #pin #(#statements)*);
         let block = braces(block, self.function.body_span());
         quote_spanned! {site=>
@@ -253,8 +264,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Tells inference what `return` and `?` in the body mean. Never runs. A statement of the body's
-    /// block, so that `unused_braces` does not take the braces of a one-line body for superfluous.
+    /// Fixes the type of `return` and `?` in the body. Never runs. As a statement of the body's block, it
+    /// keeps `unused_braces` silent about a one-line body.
     fn pin_inference(&self) -> TokenStream {
         let returns = &self.function.returns;
         quote_spanned! {Span::mixed_site()=>
@@ -266,7 +277,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// A parameter that only the attribute uses is used.
+    /// Whether the attribute uses the parameter, so that rustc must not report it as unused.
     fn is_used_outside(&self, name: &Ident) -> bool {
         let args = self.args;
         let or_else = args.or_else.as_ref().map(|or_else| match or_else {
@@ -285,7 +296,7 @@ impl Expansion<'_> {
     fn hold(&self) -> TokenStream {
         let guard = self.guard();
         let site = Span::mixed_site();
-        let private = self.home.private(site);
+        let private = self.crate_path.private(site);
         let (hold, unlocked) = if self.runs_to_its_end() {
             (quote_spanned!(site=> hold_to_end), quote_spanned!(site=> body.await))
         } else {
@@ -303,9 +314,9 @@ impl Expansion<'_> {
         }
     }
 
-    /// Whether the body has an outcome also when the lock is lost.
+    /// Whether the body runs to its end after the lock is lost.
     fn runs_to_its_end(&self) -> bool {
-        self.args.on_lost == Some(OnLost::Finish)
+        self.args.on_lost == Some(OnLostArg::Finish)
     }
 
     fn release(&self) -> TokenStream {
@@ -321,7 +332,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// What becomes of `error` before the body: there is no lock.
+    /// Turns `error` into the return value if the lock is not acquired.
     fn failed(&self) -> TokenStream {
         match &self.args.or_else {
             None => self.report("ReportLockError"),
@@ -335,11 +346,11 @@ impl Expansion<'_> {
         }
     }
 
-    /// What becomes of `error` after the body was cut short: the lock was lost.
+    /// Turns `error` into the return value if the lock was lost and the body cancelled.
     fn lost(&self) -> TokenStream {
         match &self.args.or_else {
             None => self.report("ReportLockError"),
-            // `return` as before the body: so a wrong type is one error, not two.
+            // `return`, as in `failed`, so that rustc reports a wrong type only once.
             Some(OrElse::Path(path)) => {
                 let call = call(path);
                 quote_spanned!(Span::mixed_site()=> return #call)
@@ -353,11 +364,11 @@ impl Expansion<'_> {
         quote_spanned!(Span::mixed_site()=> #report(error))
     }
 
-    /// `<Ret as Trait>::method`, at the return type, since that is what lacks the impl.
+    /// `<Ret as Trait>::method`, at the span of the return type, which lacks the impl.
     fn through(&self, name: &str, method: &str) -> TokenStream {
         let returns = &self.function.returns;
         let span = returns.span().resolved_at(Span::mixed_site());
-        let private = self.home.private(span);
+        let private = self.crate_path.private(span);
         let (name, method) = (Ident::new(name, span), Ident::new(method, span));
         quote_spanned!(span=> <#returns as #private::#name>::#method)
     }
@@ -367,7 +378,7 @@ impl Expansion<'_> {
     }
 }
 
-/// `path(error)`; a wrong type is an error at the path.
+/// `path(error)` at the span of the path, so that a type error points to the path.
 fn call(path: &ExprPath) -> TokenStream {
     let span = path.span().resolved_at(Span::mixed_site());
     let error = Ident::new("error", span);

@@ -1,9 +1,9 @@
-//! The annotated function, taken apart for the expansion: its arguments, its body, what it returns.
+//! The parts of the annotated function that the expansion needs: arguments, body, return type.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, quote_spanned};
 use syn::{
-    Attribute, FnArg, ItemFn, Meta, Pat, PatIdent, ReceiverKind, ReturnType, Stmt, Token, Type,
+    Attribute, FnArg, ItemFn, Meta, Pat, PatIdent, ReceiverKind, Stmt, Token, Type,
     ext::IdentExt as _, spanned::Spanned as _,
 };
 
@@ -17,23 +17,23 @@ use crate::{
 };
 
 pub(crate) struct Function {
-    /// With an empty body, and with signature and attributes as they will be emitted.
+    /// The function to emit, with an empty body.
     item: ItemFn,
     boxed: bool,
-    /// Statements that stay in front of everything.
+    /// The first statement of a body that async_trait has boxed.
     pub(crate) pin: Option<Stmt>,
-    /// Statements that move arguments out of the parameters, of those that do not move as a whole.
+    /// Statements that move arguments out of parameters with partial patterns.
     pub(crate) arguments: Vec<TokenStream>,
     /// The names that move into the body.
     pub(crate) bindings: Vec<Binding>,
-    /// Names that are in scope of the body as they are: reference parameters of a boxed body.
+    /// Names that the body reads without a move: reference parameters of a boxed body.
     borrowed: Vec<Ident>,
-    /// What `self` is called where the lock is taken.
+    /// The name of `self` in the code that acquires the lock.
     pub(crate) receiver: Option<Ident>,
-    /// A receiver that has to move into the body, to be dropped before the lock is released.
+    /// A receiver that moves into the body, so that it is dropped before the lock is released.
     pub(crate) owned_receiver: Option<Token![self]>,
     pub(crate) body: Vec<Stmt>,
-    /// `()` if the signature has none.
+    /// The return type. Default: `()`.
     pub(crate) returns: Type,
     /// The parameters with `#[lock_key]`, in order.
     pub(crate) lock_keys: Vec<LockKeyParam>,
@@ -47,10 +47,10 @@ pub(crate) struct LockKeyParam {
 }
 
 impl Function {
-    /// Checks the function and takes it apart. `None` if there is no body to take a lock around.
+    /// Checks the function and takes it apart. `None` if it has no `async` body.
     pub(crate) fn new(mut item: ItemFn, args: &Args, errors: &mut Errors) -> Option<Self> {
         let returns = signature::check(&item, args, errors)?;
-        let marked = strip_lock_keys(&mut item);
+        let marked = signature::strip_lock_keys(&mut item);
         let boxed = boxed::take(&mut item);
         let lock_keys = lock_keys(&marked, boxed.as_ref(), args, errors);
         let mut function = Self {
@@ -73,7 +73,7 @@ impl Function {
         Some(function)
     }
 
-    /// Moves each parameter's pattern to where its argument can be moved on as a whole.
+    /// Moves a pattern from the parameter into a statement if the pattern leaves a part behind.
     fn take_async(&mut self) {
         self.body = std::mem::take(&mut self.item.block.stmts);
         for (index, input) in self.item.sig.inputs.iter_mut().enumerate() {
@@ -85,7 +85,7 @@ impl Function {
                 }
                 FnArg::Typed(typed) => {
                     self.bindings.extend(pattern::bindings(&typed.pat, &typed.attrs));
-                    // Fulfilled where the name moves into the body, and nowhere else.
+                    // Only the statement that moves the name into the body fulfills `expect`.
                     typed.attrs.retain(|attr| !attr.path().is_ident("expect"));
                     let mut pat = (*typed.pat).clone();
                     pattern::strip_mut(&mut pat);
@@ -103,7 +103,7 @@ impl Function {
                         let attrs = &typed.attrs;
                         let mutability =
                             pattern::borrows_mutably(&pat).then_some(Token![mut](name.span()));
-                        // Two statements: what `_` leaves in the argument lives as long as the rest.
+                        // Two statements, so that parts skipped by `_` live as long as the rest.
                         self.arguments.push(quote_spanned! {Span::mixed_site()=>
                             #(#attrs)* let #mutability #name = #name;
                             #(#attrs)* let #pat = #name;
@@ -114,11 +114,11 @@ impl Function {
         }
     }
 
-    /// Follows the arguments through the statements that async_trait put in front of the body.
+    /// Takes the arguments from the statements that async_trait has inserted before the body.
     fn take_boxed(&mut self, boxed: Boxed) {
         self.pin = boxed.pin;
         self.body = boxed.body;
-        for boxed::Argument { parameter, mut local } in boxed.arguments {
+        for boxed::MovedArgument { parameter, mut local } in boxed.arguments {
             let bindings = pattern::bindings(&local.pat, &local.attrs);
             if let [binding] = &bindings[..]
                 && parameter == "self"
@@ -140,18 +140,18 @@ impl Function {
         }
     }
 
-    /// The parameter of that name, written without `r#`.
+    /// The parameter with this name, without `r#`.
     pub(crate) fn parameter(&self, name: &str) -> Option<&Ident> {
         self.parameters().find(|ident| ident.unraw() == name)
     }
 
-    /// The names that a key may use, `self` aside.
+    /// The names that a key may use, except `self`.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &Ident> {
         let moved = self.bindings.iter().map(|binding| &binding.name);
         moved.filter(|name| self.receiver.as_ref() != Some(name)).chain(&self.borrowed)
     }
 
-    /// The const parameter of that name. Those of the `impl` around the function are not seen.
+    /// The const parameter with this name. The attribute does not see parameters of the `impl`.
     pub(crate) fn const_parameter(&self, name: &str) -> Option<&Ident> {
         let mut params = self.item.sig.generics.const_params();
         params.find(|param| param.ident.unraw() == name).map(|param| &param.ident)
@@ -161,7 +161,7 @@ impl Function {
         self.item.sig.generics.type_params().any(|param| param.ident.unraw() == name)
     }
 
-    /// The written type of the parameter of that name, if its pattern is the name alone.
+    /// The type of the parameter with this name, if the pattern is only the name.
     pub(crate) fn type_of(&self, name: &str) -> Option<&Type> {
         self.item.sig.inputs.iter().find_map(|input| match input {
             FnArg::Typed(typed) => match &*typed.pat {
@@ -172,14 +172,14 @@ impl Function {
         })
     }
 
-    /// Whether the function is called once: the start of a program, or a test.
+    /// Whether the program calls the function only once: `main`, or a test.
     pub(crate) fn runs_once(&self) -> bool {
         self.item.sig.ident == "main"
             || signature::is_test(&self.item)
             || signature::has_attribute(&self.item, "main")
     }
 
-    /// The function with `statements` for a body, which runs inside its future.
+    /// The function with `statements` as the body of its future.
     pub(crate) fn with_body(self, statements: TokenStream) -> TokenStream {
         let Self { mut item, .. } = self;
         if self.boxed {
@@ -190,34 +190,15 @@ impl Function {
         item.into_token_stream()
     }
 
-    /// The braces of the body, which rustc underlines when the body lacks a value.
+    /// The braces of the body. Rustc underlines them if the body lacks a value.
     pub(crate) fn body_span(&self) -> Span {
         self.item.block.brace_token.span.join()
     }
 }
 
-/// A name for a parameter whose pattern moves into the body.
+/// The name of a parameter after its pattern has moved into a statement.
 fn plain_name(index: usize, pat: &Pat) -> Ident {
     Ident::new(&format!("arg{index}"), pat.span().resolved_at(Span::mixed_site()))
-}
-
-/// Takes `#[lock_key]` off the parameters; nobody else knows it.
-pub(crate) fn strip_lock_keys(item: &mut ItemFn) -> Vec<(FnArg, Attribute)> {
-    let mut taken = Vec::new();
-    for input in &mut item.sig.inputs {
-        let attrs = match input {
-            FnArg::Receiver(receiver) => &mut receiver.attrs,
-            FnArg::Typed(typed) => &mut typed.attrs,
-        };
-        let found: Vec<_> = attrs.extract_if(.., |attr| is_lock_key(attr)).collect();
-        taken.extend(found.into_iter().map(|attr| (input.clone(), attr)));
-    }
-    taken
-}
-
-/// `#[lock_key]`, also by its path.
-pub(crate) fn is_lock_key(attr: &Attribute) -> bool {
-    attr.path().segments.last().is_some_and(|segment| segment.ident == "lock_key")
 }
 
 fn lock_keys(
@@ -262,26 +243,14 @@ fn lock_key(input: &FnArg, attr: &Attribute, boxed: Option<&Boxed>) -> syn::Resu
         return Err(syn::Error::new_spanned(
             pat,
             format!(
-                "`#[lock_key]` needs a pattern with exactly one name, and this one has {count}; use `key = \"{{..}}\"`"
+                "`#[lock_key]` needs a pattern with exactly one name, and this pattern has {count}; use `key = \"{{..}}\"`"
             ),
         ));
     };
-    // At the field, if there is one: that is what may not exist.
+    // The span of the field, if any, since the field may not exist.
     let span = match &attr.meta {
         Meta::List(list) => list.tokens.span().resolved_at(name.span()),
         _ => name.span(),
     };
     Ok(LockKeyParam { name: name.clone(), fields, span })
-}
-
-/// What the signature says that the function returns.
-pub(crate) fn written_return_type(item: &ItemFn) -> Type {
-    match &item.sig.output {
-        ReturnType::Type(_, ty) => (**ty).clone(),
-        // At the name, since there is no type to point at.
-        ReturnType::Default => {
-            let span = item.sig.ident.span();
-            Type::Verbatim(quote_spanned!(span=> ()))
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Key templates: `"{user.id}:{slot}"` taken apart into literal text and placeholders.
+//! Key templates: splits `"{user.id}:{slot}"` into literal text and placeholders.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -6,15 +6,15 @@ use quote::{ToTokens, quote};
 /// A piece of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Segment {
-    /// Text of the template, `{{` and `}}` already read as braces.
+    /// Literal text, with `{{` and `}}` replaced by single braces.
     Text(String),
-    /// The value of a parameter, or of a field of one.
-    Value(Place),
+    /// The value of a parameter or of its field.
+    Value(FieldPath),
 }
 
-/// A parameter and the fields that lead from it to the value: `user.address.0`.
+/// The path from a parameter to a value: `user.address.0`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FieldPath {
     /// Without `r#`.
     pub(crate) root: String,
     pub(crate) fields: Vec<Field>,
@@ -27,7 +27,7 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// The field as tokens at `span`. A name that is a keyword comes out raw.
+    /// The field as tokens at `span`. A keyword becomes a raw identifier.
     pub(crate) fn to_tokens(&self, span: Span) -> TokenStream {
         match self {
             Field::Named(name) => ident(name, span).into_token_stream(),
@@ -40,7 +40,7 @@ impl Field {
     }
 }
 
-/// `name` as an identifier, raw where it must be.
+/// `name` as an identifier, raw if it is a keyword.
 fn ident(name: &str, span: Span) -> Ident {
     match name {
         "self" | "Self" | "super" | "crate" => Ident::new(name, span),
@@ -49,7 +49,7 @@ fn ident(name: &str, span: Span) -> Ident {
     }
 }
 
-/// Reads a template: what can be read of it, and an error for every mistake.
+/// Splits a template into the readable segments and an error for each mistake.
 pub(crate) fn parse_template(template: &str) -> (Vec<Segment>, Vec<String>) {
     let mut segments = Vec::new();
     let mut errors = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn parse_template(template: &str) -> (Vec<Segment>, Vec<String>) {
         } else if brace == "}" {
             errors.push("unmatched `}`; write `}}` for a literal brace".to_owned());
         } else {
-            // A brace inside a placeholder means that the placeholder was never closed.
+            // A brace inside a placeholder means that the placeholder is unclosed.
             let Some(close) = rest.find(['{', '}']).filter(|&i| rest[i..].starts_with('}')) else {
                 errors.push(format!(
                     "unclosed `{{` before `{}`; close the placeholder with `}}`, or write `{{{{` for a literal brace",
@@ -76,16 +76,16 @@ pub(crate) fn parse_template(template: &str) -> (Vec<Segment>, Vec<String>) {
             let inner = &rest[..close];
             rest = &rest[close + 1..];
             match parse_placeholder(inner) {
-                Ok(place) => {
+                Ok(path) => {
                     if text.is_empty()
                         && let Some(Segment::Value(before)) = segments.last()
                     {
-                        errors.push(adjacent(before, &place));
+                        errors.push(adjacent(before, &path));
                     }
                     if !text.is_empty() {
                         segments.push(Segment::Text(std::mem::take(&mut text)));
                     }
-                    segments.push(Segment::Value(place));
+                    segments.push(Segment::Value(path));
                 }
                 Err(error) => errors.push(error),
             }
@@ -98,13 +98,13 @@ pub(crate) fn parse_template(template: &str) -> (Vec<Segment>, Vec<String>) {
     (segments, errors)
 }
 
-fn adjacent(a: &Place, b: &Place) -> String {
+fn adjacent(a: &FieldPath, b: &FieldPath) -> String {
     format!(
-        "adjacent placeholders `{{{a}}}{{{b}}}`: different values could give one key; put a separator between them, such as `{{{a}}}:{{{b}}}`"
+        "adjacent placeholders `{{{a}}}{{{b}}}` can make the same key from different values; put a separator between them, such as `{{{a}}}:{{{b}}}`"
     )
 }
 
-fn parse_placeholder(inner: &str) -> Result<Place, String> {
+fn parse_placeholder(inner: &str) -> Result<FieldPath, String> {
     if inner.trim().is_empty() {
         return Err(
             "empty placeholder `{}`; write the name of a parameter in it, or `{{}}` for literal braces"
@@ -119,11 +119,11 @@ fn parse_placeholder(inner: &str) -> Result<Place, String> {
             name.trim()
         ));
     }
-    parse_place(inner).ok_or_else(|| {
+    parse_field_path(inner).ok_or_else(|| {
         let decorated = inner.trim_matches(|c: char| c.is_whitespace() || c == '&' || c == '*');
-        match parse_place(decorated) {
-            Some(place) => format!(
-                "`{{{inner}}}` is more than the name of a value; write `{{{place}}}`, without spaces, `&` and `*`"
+        match parse_field_path(decorated) {
+            Some(path) => format!(
+                "`{{{inner}}}` is more than the name of a value; write `{{{path}}}`, without spaces, `&` and `*`"
             ),
             None => format!(
                 "`{{{inner}}}` is not a parameter or a field path; only `{{name}}`, `{{name.field}}` and the name of a `const` are allowed in a key template"
@@ -137,14 +137,13 @@ pub(crate) fn is_constant_name(name: &str) -> bool {
     name.contains(char::is_uppercase) && !name.contains(char::is_lowercase)
 }
 
-/// What is wrong with the braces that a whole key has. `prefix` and the template's text are all that
-/// can bring some in, as they are escaped in values.
+/// Checks the braces of a whole key. Values cannot add braces, since the runtime escapes them.
 pub(crate) fn check_braces(prefix: &str, template: &[Segment]) -> Result<(), String> {
     let mut key = format!("{prefix}:");
     for segment in template {
         match segment {
             Segment::Text(text) => key.push_str(text),
-            // Some value that is not empty.
+            // Stands for a value, which is not empty.
             Segment::Value(_) => key.push('_'),
         }
     }
@@ -158,23 +157,23 @@ pub(crate) fn check_braces(prefix: &str, template: &[Segment]) -> Result<(), Str
                 .to_owned(),
         );
     }
-    match BESIDE.iter().find(|suffix| key.ends_with(**suffix)) {
+    match RECORD_SUFFIXES.iter().find(|suffix| key.ends_with(**suffix)) {
         Some(suffix) => Err(format!(
-            "a key with a hash tag must not end in `{suffix}`, which names a record beside a lock"
+            "a key with a hash tag must not end in `{suffix}`, which ends the name of a record that belongs to a lock; choose another ending"
         )),
         None => Ok(()),
     }
 }
 
-/// The ends that a key with a hash tag must not have.
-const BESIDE: [&str; 3] = [":fence", ":waiting", ":result"];
+/// The endings of the records that the runtime keeps beside a lock.
+const RECORD_SUFFIXES: [&str; 3] = [":fence", ":waiting", ":result"];
 
 /// Reads `name`, `name.field`, `name.0`.
-pub(crate) fn parse_place(text: &str) -> Option<Place> {
+pub(crate) fn parse_field_path(text: &str) -> Option<FieldPath> {
     let mut parts = text.split('.');
     let root = parse_name(parts.next()?)?;
     let fields = parts.map(parse_field).collect::<Option<_>>()?;
-    Some(Place { root, fields })
+    Some(FieldPath { root, fields })
 }
 
 pub(crate) const EXPECTED_FIELD: &str =
@@ -189,21 +188,21 @@ pub(crate) fn parse_fields(tokens: TokenStream) -> syn::Result<Vec<Field>> {
         .ok_or_else(|| syn::Error::new_spanned(tokens, EXPECTED_FIELD))
 }
 
-/// A field path as text, since `0.1` lexes as one float; spaces are no part of it.
+/// A field path as text without spaces. Tokens do not suffice, since `0.1` lexes as a float.
 pub(crate) fn unspaced(tokens: TokenStream) -> String {
     tokens.to_string().split_whitespace().collect()
 }
 
 fn parse_field(text: &str) -> Option<Field> {
     if text.starts_with(|c: char| c.is_ascii_digit()) {
-        // `01` is no index.
+        // `01` is not an index.
         let index: u32 = text.parse().ok()?;
         return (index.to_string() == text).then_some(Field::Index(index));
     }
     parse_name(text).filter(|name| name != "self").map(Field::Named)
 }
 
-/// A name without its `r#`, if `text` is one.
+/// Reads a name without its `r#`.
 fn parse_name(text: &str) -> Option<String> {
     let name = text.strip_prefix("r#").unwrap_or(text);
     let mut chars = name.chars();
@@ -216,7 +215,7 @@ fn parse_name(text: &str) -> Option<String> {
     (name == "self" || tokens.is_ok()).then(|| name.to_owned())
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for FieldPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.root)?;
         for field in &self.fields {
@@ -231,7 +230,7 @@ impl std::fmt::Display for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, Place, Segment, check_braces, parse_fields, parse_template};
+    use super::{Field, FieldPath, Segment, check_braces, parse_fields, parse_template};
 
     fn text(text: &str) -> Segment {
         Segment::Text(text.to_owned())
@@ -245,7 +244,7 @@ mod tests {
                 Err(_) => Field::Named((*field).to_owned()),
             })
             .collect();
-        Segment::Value(Place { root: root.to_owned(), fields })
+        Segment::Value(FieldPath { root: root.to_owned(), fields })
     }
 
     fn segments(template: &str) -> Vec<Segment> {
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_and_text() {
+    fn template_splits_into_text_and_values() {
         assert_eq!(segments(""), Vec::new());
         assert_eq!(segments("all"), [text("all")]);
         assert_eq!(segments("{id}"), [value("id", &[])]);
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_indices() {
+    fn placeholder_reads_fields_and_indices() {
         assert_eq!(segments("{self.tenant}"), [value("self", &["tenant"])]);
         assert_eq!(segments("{pair.0}"), [value("pair", &["0"])]);
         assert_eq!(segments("{a.0.1.b}"), [value("a", &["0", "1", "b"])]);
@@ -274,21 +273,21 @@ mod tests {
     }
 
     #[test]
-    fn keywords_are_raw_parameters() {
+    fn keyword_in_a_placeholder_is_a_raw_parameter() {
         assert_eq!(segments("{type}"), [value("type", &[])]);
         assert_eq!(segments("{r#type}"), [value("type", &[])]);
         assert_eq!(segments("{a.r#type}"), [value("a", &["type"])]);
     }
 
     #[test]
-    fn literal_text_survives() {
+    fn doubled_braces_are_literal_text() {
         assert_eq!(segments("{{id}}"), [text("{id}")]);
         assert_eq!(segments("{{{id}}}"), [text("{"), value("id", &[]), text("}")]);
         assert_eq!(segments("a#b%c::d"), [text("a#b%c::d")]);
     }
 
     #[test]
-    fn mistakes() {
+    fn each_mistake_has_its_error() {
         for (template, expected) in [
             ("{a}{b}", "adjacent placeholders `{a}{b}`"),
             ("{", "unclosed `{`"),
@@ -319,12 +318,12 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_of_a_template_is_reported() {
+    fn all_mistakes_of_a_template_are_reported() {
         assert_eq!(parse_template("{}:{a:?}:{b c}:}").1.len(), 4);
     }
 
     #[test]
-    fn braces_are_those_of_a_hash_tag() {
+    fn braces_in_a_key_enclose_a_hash_tag() {
         let check = |prefix: &str, template: &str| check_braces(prefix, &segments(template));
         for template in
             ["", "{id}", "{{eu}}", "{{eu}}:{id}", "{{{id}}}:x", "{id}:{{eu}}", "a:fence"]
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_the_parameter_attribute() {
+    fn lock_key_takes_a_field_path() {
         let parse = |text: &str| parse_fields(text.parse().expect("tokens"));
         assert_eq!(parse("id").expect("a field"), [Field::Named("id".to_owned())]);
         assert_eq!(parse("0.1").expect("fields"), [Field::Index(0), Field::Index(1)]);

@@ -1,4 +1,4 @@
-//! The attribute of cache-lock.
+//! The attribute `#[cache_lock]`: reads its input, runs the checks, and emits the expansion.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,11 +6,11 @@ use syn::{Expr, ItemFn, Stmt, parse_quote};
 
 mod args;
 mod boxed;
+mod crate_path;
 mod duration;
 mod errors;
 mod expand;
 mod function;
-mod home;
 mod key;
 mod mistakes;
 mod options;
@@ -19,7 +19,7 @@ mod scope;
 mod signature;
 mod suggest;
 
-use crate::{args::Args, errors::Errors, function::Function, home::Home};
+use crate::{args::Args, crate_path::CratePath, errors::Errors, function::Function};
 
 #[cfg_attr(not(doctest), doc = include_str!("cache_lock.md"))]
 #[proc_macro_attribute]
@@ -39,14 +39,14 @@ pub fn cache_lock_facade(
     cache_lock_at(args.into(), item.into(), quote!(::cache_lock)).into()
 }
 
-/// Expands the attribute to paths that start with `home`, unless its arguments name another crate.
-fn cache_lock_at(args: TokenStream, item: TokenStream, home: TokenStream) -> TokenStream {
+/// Expands the attribute. Paths start with the `crate` argument. Default: `default_path`.
+fn cache_lock_at(args: TokenStream, item: TokenStream, default_path: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = Args::parse(args, &mut errors);
-    let home = Home::new(&args, home);
+    let crate_path = CratePath::new(&args, default_path);
     let Some(written) = errors.ok(signature::parse(item.clone())) else {
         let errors = errors.into_compile_errors();
-        // Where an expression stands, only one can stand.
+        // An attribute on an expression must expand to a single expression.
         let item =
             if syn::parse2::<Expr>(item.clone()).is_ok() { TokenStream::new() } else { item };
         return quote!(#errors #item);
@@ -57,21 +57,26 @@ fn cache_lock_at(args: TokenStream, item: TokenStream, home: TokenStream) -> Tok
         scope::check_bind(&args, &function, &mut errors);
         consumes_guard = mistakes::check(&args, &function, &mut errors);
         if errors.is_empty() {
-            return expand::expand(&args, function, &key, &home);
+            return expand::expand(&args, function, &key, &crate_path);
         }
     }
-    let item = without_lock(written, &args, consumes_guard, &home);
+    let item = without_lock(written, &args, consumes_guard, &crate_path);
     let errors = errors.into_compile_errors();
     quote!(#errors #item)
 }
 
-/// The function as it was written, which callers and editors can go on resolving.
-fn without_lock(mut item: ItemFn, args: &Args, consumes_guard: bool, home: &Home) -> ItemFn {
-    function::strip_lock_keys(&mut item);
+/// The function without the lock, so that callers and editors resolve it despite the errors.
+fn without_lock(
+    mut item: ItemFn,
+    args: &Args,
+    consumes_guard: bool,
+    crate_path: &CratePath,
+) -> ItemFn {
+    signature::strip_lock_keys(&mut item);
     item.attrs.retain(|attr| !signature::is_cache_lock(attr));
-    // The attribute may be what uses a parameter.
+    // A parameter may be used only by the attribute.
     item.attrs.push(parse_quote!(#[allow(unused_variables)]));
-    if let Some(bind) = expand::bind_only(args, consumes_guard, home) {
+    if let Some(bind) = expand::bind_only(args, consumes_guard, crate_path) {
         item.block.stmts.insert(0, Stmt::Expr(Expr::Verbatim(bind), None));
     }
     item

@@ -1,4 +1,4 @@
-//! Mistakes that rustc does not see, or for which it has no sentence that helps.
+//! Mistakes that rustc accepts, or reports without help.
 
 use syn::{Expr, Path, Type};
 
@@ -6,19 +6,19 @@ use crate::{
     args::{Args, Prefix, Template, Time},
     errors::Errors,
     function::Function,
-    key::{self, Place, Segment},
+    key::{self, FieldPath, Segment},
 };
 
 mod guard;
 
-/// What else is wrong. Gives whether the body consumes the guard, which is only lent to it.
+/// Reports the mistakes. Returns whether the body consumes the guard that it only borrows.
 pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> bool {
     if let Some(template) = &args.key {
         check_floats(template, function, errors);
         if template.is_whole {
             check_text(template, function, errors);
         }
-        // What a constant brings in shows when the lock is acquired.
+        // The runtime checks the braces of a prefix that is a constant.
         if template.is_whole
             && let Some(Prefix::Literal(prefix)) = &args.prefix
             && let Err(message) = key::check_braces(&prefix.value(), &template.segments)
@@ -39,38 +39,38 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> bo
     {
         errors.on(
             with,
-            "each call would make a `LockManager`, and the locks of one exclude nothing in another; make one when the program starts, and name it here, as in `with = self.locks`",
+            "each call would create a `LockManager` with connections or memory of its own; create the manager when the program starts, and name it here, as in `with = self.locks`",
         );
     }
     let Some(bind) = &args.bind else { return false };
     guard::check(bind, args.when.is_some(), &function.body, errors)
 }
 
-/// A template without a placeholder that is the name of a parameter: one lock for all calls, which
-/// cannot be meant.
+/// Reports a template that is a parameter's name without braces. All calls would share a lock, which
+/// is probably a mistake.
 fn check_text(template: &Template, function: &Function, errors: &mut Errors) {
     let [Segment::Text(text)] = &template.segments[..] else { return };
-    // As other frameworks mark a parameter in a text.
+    // Other frameworks mark a parameter in a text with such a character.
     let name = text.trim_start_matches(['#', '$', ':', '@']);
-    let Some(place) = key::parse_place(name) else { return };
-    let is_parameter = match &place.root[..] {
-        "self" => function.receiver.is_some() && !place.fields.is_empty(),
+    let Some(path) = key::parse_field_path(name) else { return };
+    let is_parameter = match &path.root[..] {
+        "self" => function.receiver.is_some() && !path.fields.is_empty(),
         root => function.parameter(root).is_some(),
     };
     if is_parameter {
         errors.at(
             template.span,
             format!(
-                "the key {text:?} is the same in every call; write `key = \"{{{place}}}\"` for the value of `{place}`"
+                "the key {text:?} is the same in every call; write `key = \"{{{path}}}\"` for the value of `{path}`"
             ),
         );
     }
 }
 
-/// A parameter that is a float, which has more than one text for one number.
+/// Reports a parameter that is a float, since equal floats can differ as text.
 fn check_floats(template: &Template, function: &Function, errors: &mut Errors) {
     for segment in &template.segments {
-        if let Segment::Value(Place { root, fields }) = segment
+        if let Segment::Value(FieldPath { root, fields }) = segment
             && fields.is_empty()
             && let Some(float) = function.type_of(root).and_then(float)
         {
@@ -100,7 +100,7 @@ fn check_duration(name: &str, path: &Path, function: &Function, errors: &mut Err
         errors.on(
             path,
             format!(
-                "`{name}` is fixed at compile time, and `{ident}` is a parameter; for one that each call decides use `LockManager::run` with `LockOptions::{name}`"
+                "`{name}` is fixed at compile time, and `{ident}` is a parameter; for a value that each call decides, use `LockManager::run` with `LockOptions::{name}`"
             ),
         );
     }

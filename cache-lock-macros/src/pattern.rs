@@ -1,4 +1,4 @@
-//! Patterns of parameters: what they bind, and whether anything is left over.
+//! Patterns of parameters: the names that they bind, and the parts that they leave behind.
 
 use proc_macro2::Ident;
 use syn::{
@@ -12,7 +12,7 @@ use syn::{
 pub(crate) struct Binding {
     pub(crate) name: Ident,
     pub(crate) mutability: Option<Token![mut]>,
-    /// The parameter's attributes, which are `#[cfg]`s and lint levels: both go with the name.
+    /// The parameter's attributes: `#[cfg]` and lint levels, which apply to each statement of the name.
     pub(crate) attrs: Vec<Attribute>,
 }
 
@@ -40,8 +40,8 @@ pub(crate) fn bindings(pat: &Pat, attrs: &[Attribute]) -> Vec<Binding> {
         .collect()
 }
 
-/// Whether moving the bindings away leaves nothing of the argument behind. What `_` and `..` skip
-/// and what `ref` borrows stays where the argument is.
+/// Whether the bindings move the whole argument. Parts skipped by `_` and `..` or borrowed by `ref`
+/// stay in the argument.
 pub(crate) fn binds_everything(pat: &Pat) -> bool {
     struct Leftover(bool);
     impl<'a> Visit<'a> for Leftover {
@@ -64,7 +64,7 @@ pub(crate) fn binds_everything(pat: &Pat) -> bool {
     !leftover.0
 }
 
-/// Takes `mut` off the bindings: they are moved on into the body, and mutable only there.
+/// Removes `mut` from the bindings, since they are mutable only after the move into the body.
 pub(crate) fn strip_mut(pat: &mut Pat) {
     struct Strip;
     impl VisitMut for Strip {
@@ -79,19 +79,20 @@ pub(crate) fn strip_mut(pat: &mut Pat) {
 }
 
 pub(crate) fn borrows_mutably(pat: &Pat) -> bool {
-    struct Find(bool);
-    impl<'a> Visit<'a> for Find {
+    struct FindMutableBorrow(bool);
+    impl<'a> Visit<'a> for FindMutableBorrow {
         fn visit_pat_ident(&mut self, pat: &'a PatIdent) {
             self.0 |= pat.by_ref.is_some() && pat.mutability.is_some();
             visit::visit_pat_ident(self, pat);
         }
     }
-    let mut find = Find(false);
+    let mut find = FindMutableBorrow(false);
     find.visit_pat(pat);
     find.0
 }
 
-/// `Marker` in `Marker: Marker` looks like a binding; only its spelling tells.
+/// Whether the pattern is a unit struct, as in `Marker: Marker`. Syntax alone does not tell it from a
+/// binding, so the spelling decides.
 fn is_unit_struct(pat: &PatIdent) -> bool {
     pat.by_ref.is_none()
         && pat.mutability.is_none()
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn bindings() {
+    fn pattern_binds_each_of_its_names() {
         for (text, expected) in [
             ("x", vec!["x"]),
             ("mut x", vec!["mut x"]),
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers() {
+    fn skipped_and_borrowed_parts_stay_in_the_argument() {
         for text in ["x", "mut x", "Path(id)", "(a, (b, c))", "User { id, name }", "&x"] {
             assert!(super::binds_everything(&pat(text)), "{text}");
         }

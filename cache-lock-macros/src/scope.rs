@@ -1,4 +1,4 @@
-//! The names in the attribute's arguments, looked up among the function's parameters.
+//! Resolves the names in the attribute's arguments to the function's parameters.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote_spanned};
@@ -8,24 +8,24 @@ use crate::{
     args::{Args, Template},
     errors::Errors,
     function::Function,
-    key::{self, Place, Segment},
+    key::{self, FieldPath, Segment},
     suggest,
 };
 
-/// A piece of the key, ready to be written.
+/// A resolved segment of the key.
 pub(crate) enum Part {
     Text(String),
-    /// An expression for the value, such as `user.id`, at the place where the user named it.
+    /// The expression of a value, such as `user.id`, and the span of its name in the source.
     Value(TokenStream, Span),
 }
 
-/// The pieces of the key behind its prefix. Every name that is not in scope is an error.
+/// The parts of the key after its prefix. A name that is not in scope is an error.
 pub(crate) fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
     let mut parts = match &args.key {
         Some(template) => from_template(template, function, errors),
         None => from_parameters(function),
     };
-    // Between the prefix and the rest, if there is a rest.
+    // A colon separates the prefix from the other parts, if any.
     match parts.first_mut() {
         Some(Part::Text(text)) => text.insert(0, ':'),
         Some(Part::Value(..)) => parts.insert(0, Part::Text(":".to_owned())),
@@ -39,15 +39,16 @@ fn from_template(template: &Template, function: &Function, errors: &mut Errors) 
     for segment in &template.segments {
         match segment {
             Segment::Text(text) => parts.push(Part::Text(text.clone())),
-            Segment::Value(place) => match root(place, template.span, function) {
+            Segment::Value(path) => match root(path, template.span, function) {
                 Ok(mut name) => {
-                    // Where the template is, but with the name's hygiene: both may come from
-                    // different expansions of somebody's macro.
+                    // The template's location with the name's hygiene, since the two may come from
+                    // different macro expansions.
                     let span = template.span.resolved_at(name.span());
                     name.set_span(span);
-                    // Ours, or rustc offers a field that is spelled alike in place of the template.
-                    let ours = template.span.resolved_at(Span::mixed_site());
-                    let fields = place.fields.iter().map(|field| field.to_tokens(ours));
+                    // With the user's hygiene, rustc suggests to replace the whole template by a
+                    // similar field.
+                    let mixed = template.span.resolved_at(Span::mixed_site());
+                    let fields = path.fields.iter().map(|field| field.to_tokens(mixed));
                     parts.push(Part::Value(quote_spanned!(span=> #name #(.#fields)*), span));
                 }
                 Err(message) => errors.at(template.span, message),
@@ -57,7 +58,7 @@ fn from_template(template: &Template, function: &Function, errors: &mut Errors) 
     parts
 }
 
-/// The values of the parameters with `#[lock_key]`, with colons in between.
+/// The values of the parameters with `#[lock_key]`, separated by colons.
 fn from_parameters(function: &Function) -> Vec<Part> {
     let mut parts = Vec::new();
     for param in &function.lock_keys {
@@ -72,13 +73,13 @@ fn from_parameters(function: &Function) -> Vec<Part> {
     parts
 }
 
-fn root(place: &Place, template: Span, function: &Function) -> Result<Ident, String> {
-    let root = &place.root;
+fn root(path: &FieldPath, template: Span, function: &Function) -> Result<Ident, String> {
+    let root = &path.root;
     if root == "self" {
         return function
             .receiver
             .clone()
-            .ok_or_else(|| format!("`{{{place}}}` needs a method; this function has no `self`"));
+            .ok_or_else(|| format!("`{{{path}}}` uses `self`, and this function has no `self`; use the name of a parameter"));
     }
     if let Some(name) = function.parameter(root).or_else(|| function.const_parameter(root)) {
         return Ok(name.clone());
@@ -88,7 +89,7 @@ fn root(place: &Place, template: Span, function: &Function) -> Result<Ident, Str
             "`{root}` is a type, and a key is made of values; take a parameter whose value tells the types apart"
         ));
     }
-    // A constant that is in scope, or a parameter of the `impl`, which only rustc sees.
+    // Only rustc sees constants in scope and const parameters of the `impl`.
     if key::is_constant_name(root) {
         return Ok(Ident::new(root, template.resolved_at(Span::mixed_site())));
     }
@@ -97,7 +98,7 @@ fn root(place: &Place, template: Span, function: &Function) -> Result<Ident, Str
     let help = match (suggest::nearest(root, names()), names().count()) {
         (Some(meant), _) => format!("did you mean `{meant}`?"),
         (None, 0) if function.receiver.is_some() => {
-            format!("for a field of `self` write `{{self.{place}}}`")
+            format!("for a field of `self` write `{{self.{path}}}`")
         }
         (None, 0) => "this function has no parameters".to_owned(),
         (None, 1) => format!("the only parameter is {}", suggest::list(names())),
@@ -106,12 +107,12 @@ fn root(place: &Place, template: Span, function: &Function) -> Result<Ident, Str
     Err(format!("no parameter named `{root}` in this function; {help}"))
 }
 
-/// The guard's name must not hide a parameter from the body.
+/// Reports a guard's name that shadows a parameter.
 pub(crate) fn check_bind(args: &Args, function: &Function, errors: &mut Errors) {
     if let Some(bind) = &args.bind
         && function.parameter(&bind.unraw().to_string()).is_some()
     {
-        errors.at(bind.span(), format!("`bind = {bind}` would shadow the parameter `{bind}`"));
+        errors.at(bind.span(), format!("`bind = {bind}` would shadow the parameter `{bind}`; choose another name for the guard"));
     }
 }
 
@@ -120,14 +121,14 @@ pub(crate) fn mentions(tokens: TokenStream, ident: &Ident) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(found) => found == *ident,
         TokenTree::Group(group) => mentions(group.stream(), ident),
-        // Perhaps a format string with the name in it.
+        // A format string may contain the name.
         TokenTree::Literal(literal) => literal.to_string().contains(&ident.to_string()),
         TokenTree::Punct(_) => false,
     })
 }
 
-/// An expression of the attribute with `self` under the name that it has in the function:
-/// async_trait has renamed it in the body, but does not see the attribute's arguments.
+/// Renames `self` in an expression of the attribute to `receiver`. async_trait renames `self` in the
+/// body, but does not see the attribute's arguments.
 pub(crate) fn rename_self(tokens: TokenStream, receiver: Option<&Ident>) -> TokenStream {
     let Some(receiver) = receiver.filter(|receiver| *receiver != "self") else { return tokens };
     tokens

@@ -1,23 +1,19 @@
-//! What a function must look like to run under a lock.
+//! The signature of the annotated function: parsing, checks, attributes, return type.
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens as _;
+use quote::{ToTokens as _, quote_spanned};
 use syn::{
-    FnArg, GenericParam, ImplItemFn, Item, ItemFn, Safety, TraitItemFn, Type, TypeImplTrait,
+    Attribute, FnArg, GenericParam, ImplItemFn, Item, ItemFn, ReturnType, Safety, TraitItemFn,
+    Type, TypeImplTrait,
     ext::IdentExt as _,
     spanned::Spanned as _,
     visit::Visit,
     visit_mut::{self, VisitMut},
 };
 
-use crate::{
-    args::Args,
-    boxed,
-    errors::Errors,
-    function::{is_lock_key, written_return_type},
-};
+use crate::{args::Args, boxed, errors::Errors};
 
-/// Reads the annotated item, or says what the attribute is for.
+/// Reads the annotated function. For another item, the error says where the attribute belongs.
 pub(crate) fn parse(item: TokenStream) -> syn::Result<ItemFn> {
     if let Ok(function) = syn::parse2::<ItemFn>(item.clone()) {
         return Ok(function);
@@ -28,7 +24,7 @@ pub(crate) fn parse(item: TokenStream) -> syn::Result<ItemFn> {
     if let Ok(function) = syn::parse2::<TraitItemFn>(item.clone()) {
         return Err(syn::Error::new(
             function.sig.ident.span(),
-            "this function has no body to run under the lock; put `#[cache_lock]` on the method of the `impl`, or give this one a body",
+            "this function has no body to run under the lock; put `#[cache_lock]` on the method of the `impl`, or give this function a body",
         ));
     }
     match syn::parse2::<Item>(item.clone()) {
@@ -41,7 +37,7 @@ pub(crate) fn parse(item: TokenStream) -> syn::Result<ItemFn> {
         }
         Ok(item) => return Err(misplaced(item_span(&item))),
     }
-    // A function that does not parse has an error of its own; anything else is no function.
+    // A function with a syntax error keeps syn's error.
     let looks_like_one = item.clone().into_iter().any(|token| token.to_string() == "fn");
     match syn::parse2::<ImplItemFn>(item.clone()) {
         Err(error) if looks_like_one => Err(error),
@@ -60,7 +56,7 @@ fn item_span(item: &Item) -> Span {
     }
 }
 
-/// Checks all but the parameters; gives what the function returns, `impl Trait` left to inference.
+/// Checks the function except for its parameters. Returns its return type, with `_` for `impl Trait`.
 pub(crate) fn check(item: &ItemFn, args: &Args, errors: &mut Errors) -> Option<Type> {
     let sig = &item.sig;
     let written = if sig.asyncness.is_some() {
@@ -81,7 +77,7 @@ pub(crate) fn check(item: &ItemFn, args: &Args, errors: &mut Errors) -> Option<T
 }
 
 fn not_async(item: &ItemFn, errors: &mut Errors) {
-    // The runtime's attribute has already turned the `async fn` into one that blocks.
+    // `#[tokio::main]` or `#[tokio::test]` has already removed the `async`.
     if is_test(item) || item.sig.ident == "main" {
         errors.on(
             &item.sig.ident,
@@ -92,12 +88,12 @@ fn not_async(item: &ItemFn, errors: &mut Errors) {
     }
 }
 
-/// Whether an attribute such as `#[tokio::test]` stands on the function.
+/// Whether the function has an attribute such as `#[tokio::test]`.
 pub(crate) fn is_test(item: &ItemFn) -> bool {
     has_attribute(item, "test")
 }
 
-/// Whether the last part of an attribute's path is `name`.
+/// Whether the function has an attribute with a path that ends in `name`.
 pub(crate) fn has_attribute(item: &ItemFn, name: &str) -> bool {
     item.attrs
         .iter()
@@ -106,12 +102,15 @@ pub(crate) fn has_attribute(item: &ItemFn, name: &str) -> bool {
 
 fn check_duplicate(item: &ItemFn, errors: &mut Errors) {
     for attr in item.attrs.iter().filter(|attr| is_cache_lock(attr)) {
-        errors.on(attr.path(), "duplicate `#[cache_lock]`; one function holds one lock");
+        errors.on(
+            attr.path(),
+            "duplicate `#[cache_lock]`; a function holds a single lock, so remove this attribute",
+        );
     }
 }
 
-/// The attribute under its own name. A renamed import is not seen; it takes a second lock.
-pub(crate) fn is_cache_lock(attr: &syn::Attribute) -> bool {
+/// Whether `attr` is `#[cache_lock]`. A renamed import is not recognised and acquires a second lock.
+pub(crate) fn is_cache_lock(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|segment| {
         segment.ident == "cache_lock" || segment.ident == "cache_lock_facade"
     })
@@ -149,7 +148,26 @@ fn has_lock_key(item: &ItemFn) -> bool {
     })
 }
 
-/// One constant key for many functions is seldom what somebody wants.
+/// Takes `#[lock_key]` off the parameters, since rustc does not know the attribute.
+pub(crate) fn strip_lock_keys(item: &mut ItemFn) -> Vec<(FnArg, Attribute)> {
+    let mut taken = Vec::new();
+    for input in &mut item.sig.inputs {
+        let attrs = match input {
+            FnArg::Receiver(receiver) => &mut receiver.attrs,
+            FnArg::Typed(typed) => &mut typed.attrs,
+        };
+        let found: Vec<_> = attrs.extract_if(.., |attr| is_lock_key(attr)).collect();
+        taken.extend(found.into_iter().map(|attr| (input.clone(), attr)));
+    }
+    taken
+}
+
+/// Whether `attr` is `#[lock_key]`, with or without a path.
+fn is_lock_key(attr: &Attribute) -> bool {
+    attr.path().segments.last().is_some_and(|segment| segment.ident == "lock_key")
+}
+
+/// Reports a generic function without a key, since all its instantiations would share a lock.
 fn check_generics(item: &ItemFn, errors: &mut Errors) {
     let generic = item.sig.generics.params.iter().find_map(|param| match param {
         GenericParam::Type(param) => Some((param.ident.to_token_stream(), "..".to_owned())),
@@ -185,11 +203,11 @@ fn check_return_type(ty: &Type, args: &Args, errors: &mut Errors) {
             format!("an `impl Trait` return type cannot carry a lock failure; return `Result<{shown}, E>`"),
         ),
         Type::Never(_) => {
-            errors.on(ty, "this function never returns, so the lock could not be released");
+            errors.on(ty, "this function never returns, so its lock would not be released; put `#[cache_lock]` on a function that returns");
         }
         _ if skips && is_unit(ty) => errors.on(
             ty,
-            "`skip_if_locked` needs a return type that can say that nothing was done; return `Result<Option<()>, E>`",
+            "`skip_if_locked` needs a return value for a skipped call, and `()` has none; return `Result<Option<()>, E>`",
         ),
         _ if skips && is_option(ty) && args.or_else.is_none() => errors.on(
             ty,
@@ -213,7 +231,7 @@ fn is_option(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Option"))
 }
 
-/// A type as users write it: without the spaces that tokens are printed with.
+/// The text of a type without the spaces between its tokens.
 fn show(ty: &Type) -> String {
     let text = ty.to_token_stream().to_string();
     [(" <", "<"), ("< ", "<"), (" >", ">"), (" ,", ","), (" ::", "::"), (":: ", "::"), ("& ", "&")]
@@ -222,18 +240,30 @@ fn show(ty: &Type) -> String {
 }
 
 fn impl_trait(ty: &Type) -> Option<&TypeImplTrait> {
-    struct Find<'a>(Option<&'a TypeImplTrait>);
-    impl<'a> Visit<'a> for Find<'a> {
+    struct FindImplTrait<'a>(Option<&'a TypeImplTrait>);
+    impl<'a> Visit<'a> for FindImplTrait<'a> {
         fn visit_type_impl_trait(&mut self, ty: &'a TypeImplTrait) {
             self.0.get_or_insert(ty);
         }
     }
-    let mut find = Find(None);
+    let mut find = FindImplTrait(None);
     find.visit_type(ty);
     find.0
 }
 
-/// `impl Trait` cannot be written where the expansion repeats the return type.
+/// The return type of the signature. Default: `()`.
+fn written_return_type(item: &ItemFn) -> Type {
+    match &item.sig.output {
+        ReturnType::Type(_, ty) => (**ty).clone(),
+        // The span of the name, since the signature has no type.
+        ReturnType::Default => {
+            let span = item.sig.ident.span();
+            Type::Verbatim(quote_spanned!(span=> ()))
+        }
+    }
+}
+
+/// Replaces `impl Trait` by `_`, since the expansion repeats the return type inside the body.
 fn without_impl_trait(mut ty: Type) -> Type {
     struct Infer;
     impl VisitMut for Infer {

@@ -1,10 +1,11 @@
-//! What the attribute makes of typical functions, as code that somebody could have written.
+//! Typical functions and their expansions, formatted as code.
 //!
-//! `snapshots/NAME.rs` is what the user writes, `snapshots/NAME.expanded.rs` what comes out.
-//! `CACHE_LOCK_BLESS=1 cargo test -p cache-lock-macros` writes the latter anew.
+//! The attribute expands `snapshots/NAME.rs` to `snapshots/NAME.expanded.rs`.
+//! `UPDATE_EXPECT=1 cargo test -p cache-lock-macros` rewrites the expansions.
 
 use std::{fs, path::PathBuf};
 
+use expect_test::expect_file;
 use quote::{ToTokens as _, quote};
 use syn::{File, Item, ItemFn, Meta};
 
@@ -13,16 +14,7 @@ use crate::{cache_lock_at, signature::is_cache_lock};
 fn check(name: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/snapshots");
     let written = fs::read_to_string(folder.join(format!("{name}.rs"))).expect(name);
-    let expanded = expand_all(&written);
-    let path = folder.join(format!("{name}.expanded.rs"));
-    if std::env::var_os("CACHE_LOCK_BLESS").is_some_and(|value| value == "1") {
-        fs::write(&path, &expanded).expect(name);
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        expanded == expected,
-        "the expansion of {name} has changed; look at it, and bless it with CACHE_LOCK_BLESS=1\n{expanded}"
-    );
+    expect_file![folder.join(format!("{name}.expanded.rs"))].assert_eq(&expand_all(&written));
 }
 
 /// Expands every `#[cache_lock]` of a file, in functions and in the methods of an `impl`.

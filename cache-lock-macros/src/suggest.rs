@@ -1,6 +1,8 @@
-//! "Did you mean": the known name that is nearest to one that is not known.
+//! Suggestions for unknown names: the nearest known name.
 
-/// The name among `known` that `typed` is most likely a slip of, if any is near enough.
+use strsim::osa_distance;
+
+/// The name in `known` with the smallest edit distance to `typed`. `None` if all exceed the limit.
 pub(crate) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -8,7 +10,7 @@ pub(crate) fn nearest<'a>(
     let typed = fold(typed);
     known
         .into_iter()
-        .map(|name| (distance(&typed, &fold(name)), name))
+        .map(|name| (osa_distance(&typed, &fold(name)), name))
         .filter(|&(distance, name)| distance <= slips_allowed(&typed, name))
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, name)| name)
@@ -19,47 +21,31 @@ pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// One slip per three letters: more would suggest words that merely have the same length.
+/// The limit of the edit distance: a third of the longer name. A higher limit would match unrelated
+/// words of similar length.
 fn slips_allowed(typed: &str, name: &str) -> usize {
     typed.chars().count().max(name.len()) / 3
 }
 
-/// `timeOut`, `time_out` and `timeout` are one word to whoever types them.
+/// Removes case and underscores, so that `timeOut`, `time_out` and `timeout` are equal.
 fn fold(name: &str) -> String {
     name.chars().filter(|&c| c != '_').flat_map(char::to_lowercase).collect()
 }
 
-/// Optimal string alignment: insertions, deletions, substitutions, and swaps of two neighbours.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let substitution = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = substitution.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(before_last[j - 2] + 1);
-            }
-            row.push(best);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{distance, nearest};
+    use super::nearest;
 
+    /// The distance counts a swap of two neighbours once.
     #[test]
-    fn distances() {
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("timeot", "timeout"), 1);
-        assert_eq!(distance("exprie", "expire"), 1);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("same", "same"), 0);
+    fn longer_words_allow_more_slips() {
+        assert_eq!(nearest("", ["abc"]), None);
+        assert_eq!(nearest("timeot", ["timeout"]), Some("timeout"));
+        assert_eq!(nearest("exprie", ["expire"]), Some("expire"));
+        assert_eq!(nearest("ba", ["ab"]), None);
+        assert_eq!(nearest("bac", ["abc"]), Some("abc"));
+        assert_eq!(nearest("kitten", ["sitting"]), None);
+        assert_eq!(nearest("same", ["same"]), Some("same"));
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! What trybuild cannot see, since it shows only what rustc has not removed.
+//! Expansions that trybuild cannot check, since rustc removes the function without `--test`.
 
 use quote::quote;
 
 use crate::cache_lock_at;
 
 #[test]
-fn below_a_test_attribute() {
-    // As `#[tokio::test]` leaves it; without `--test` rustc drops the function.
+fn attribute_below_a_test_attribute_is_refused() {
+    // The output of `#[tokio::test]`.
     let item = quote! {
         #[::core::prelude::v1::test]
         fn saves() {}

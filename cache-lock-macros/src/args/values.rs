@@ -1,4 +1,4 @@
-//! The values of arguments, each read as what its argument takes.
+//! Readers for the values of arguments.
 
 use proc_macro2::Span;
 use quote::ToTokens as _;
@@ -13,15 +13,15 @@ use super::{OrElse, Prefix, Template, Time};
 use crate::{
     duration,
     errors::Errors,
-    key::{self, Place, unspaced},
+    key::{self, FieldPath, unspaced},
     suggest,
 };
 
 const EXPIRE_MIN: u64 = 100;
 const EXPIRE_MAX: u64 = 24 * 3_600_000;
 
-/// A literal, or a constant. The spelling of constants tells them from a variable, which could not
-/// name one lock for the whole fleet.
+/// A literal or a constant. A variable could differ between processes, so the fleet would not share
+/// a lock; the spelling tells a constant from a variable.
 pub(super) fn prefix(input: ParseStream<'_>) -> syn::Result<Prefix> {
     if input.peek(LitStr) {
         let literal: LitStr = input.parse()?;
@@ -49,7 +49,7 @@ pub(super) fn prefix(input: ParseStream<'_>) -> syn::Result<Prefix> {
     }
 }
 
-/// Shows the same texts as a prefix and a key. `at` is the first brace.
+/// The error for braces in a prefix; splits the text into a prefix and a key. `at` is the first brace.
 fn braces_in_prefix(prefix: &str, at: usize) -> String {
     let start = prefix[..at].trim_end_matches(':');
     let rest = prefix[at..].replace(['{', '}'], "");
@@ -74,8 +74,8 @@ pub(super) fn template_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
     }
     let expected = "expected string literal, such as `key = \"{id}\"`";
     let written = expression(input, expected)?;
-    let message = match place(&written) {
-        Some(place) => format!("expected string literal; write `key = \"{{{place}}}\"`"),
+    let message = match field_path(&written) {
+        Some(path) => format!("expected string literal; write `key = \"{{{path}}}\"`"),
         None => match formatted(&written) {
             Some(template) => format!(
                 "`key` is a template itself; write `key = {template}`, with the name of a parameter in each pair of braces"
@@ -86,11 +86,11 @@ pub(super) fn template_literal(input: ParseStream<'_>) -> syn::Result<LitStr> {
     Err(syn::Error::new_spanned(written, message))
 }
 
-/// The parameter, field or constant that the user named without quotes and braces.
-fn place(expr: &Expr) -> Option<Place> {
+/// The field path of a key without quotes and braces, such as `key = user.id`.
+fn field_path(expr: &Expr) -> Option<FieldPath> {
     match expr {
-        Expr::Reference(reference) => place(&reference.expr),
-        Expr::Path(_) | Expr::Field(_) => key::parse_place(&unspaced(expr.to_token_stream())),
+        Expr::Reference(reference) => field_path(&reference.expr),
+        Expr::Path(_) | Expr::Field(_) => key::parse_field_path(&unspaced(expr.to_token_stream())),
         _ => None,
     }
 }
@@ -124,7 +124,7 @@ pub(super) fn time(name: &'static str, input: ParseStream<'_>) -> syn::Result<Ti
             "expected a duration: a string such as \"2s\", an integer for milliseconds, or the path of a `const` of type `Duration`; write `{name} = \"2s\"`"
         )
     };
-    // Before the literals, since `-1` is one to syn.
+    // `-` comes before the literals, since syn reads `-1` as a literal.
     if let Some(minus) = input.parse::<Option<Token![-]>>()? {
         return Err(syn::Error::new(minus.span, duration::negative(name)));
     }
@@ -137,8 +137,8 @@ pub(super) fn time(name: &'static str, input: ParseStream<'_>) -> syn::Result<Ti
     }
 }
 
-/// Milliseconds that are written without a unit and are fewer than these are taken for seconds that
-/// the user meant. 0 is the same in either.
+/// A bare integer below this limit is refused, since the user probably means seconds. 0 is the same
+/// in any unit.
 const BARE_MIN: u64 = 100;
 
 fn literal_time(
@@ -154,10 +154,10 @@ fn literal_time(
             Err(_) => Err(duration::too_long(name)),
         },
         Lit::Int(int) => {
-            Err(format!("a duration with a unit is a string; write `{name} = \"{int}\"`"))
+            Err(format!("a duration with a unit needs quotes; write `{name} = \"{int}\"`"))
         }
         Lit::Float(_) => Err(format!(
-            "a float is no duration; write a string such as `{name} = \"2500ms\"`, or an integer for milliseconds"
+            "a float is not a duration; write a string such as `{name} = \"2500ms\"`, or an integer for milliseconds"
         )),
         _ => Err(expected()),
     };
@@ -196,7 +196,7 @@ pub(super) fn binding(input: ParseStream<'_>) -> syn::Result<Ident> {
     })
 }
 
-/// One of two words.
+/// A string literal with either of two words.
 pub(super) fn choice<T>(
     name: &str,
     input: ParseStream<'_>,
@@ -223,7 +223,7 @@ pub(super) fn or_else(input: ParseStream<'_>) -> syn::Result<OrElse> {
         Expr::Path(path) => Ok(OrElse::Path(path)),
         Expr::Closure(closure) if closure.asyncness.is_some() => Err(syn::Error::new(
             closure.asyncness.span(),
-            "an `or_else` closure cannot be `async`; it returns what the function returns",
+            "an `or_else` closure cannot be `async`, since it returns the function's return type; remove `async`",
         )),
         Expr::Closure(closure) if closure.inputs.len() == 1 => Ok(OrElse::Closure(closure)),
         Expr::Call(call) if matches!(*call.func, Expr::Path(_)) && call.args.is_empty() => {
@@ -231,7 +231,7 @@ pub(super) fn or_else(input: ParseStream<'_>) -> syn::Result<OrElse> {
             Err(syn::Error::new_spanned(
                 call,
                 format!(
-                    "`or_else` takes the function, not what it returns; write `or_else = {name}`"
+                    "`or_else` takes the path of a function, not a call; write `or_else = {name}`"
                 ),
             ))
         }
@@ -255,12 +255,12 @@ pub(super) fn with(input: ParseStream<'_>) -> syn::Result<Expr> {
     quoted("with", &with).map_or(Ok(with), Err)
 }
 
-/// The error about an expression that stands between quotes.
+/// The error for an expression in quotes.
 fn quoted(name: &str, expr: &Expr) -> Option<syn::Error> {
     let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = expr else { return None };
     let message = match syn::parse_str::<Expr>(&text.value()) {
         Ok(_) => format!("`{name}` takes no quotes; write `{name} = {}`", text.value()),
-        Err(_) => format!("`{name}` takes an expression, and no quotes"),
+        Err(_) => format!("`{name}` takes an expression; write it without quotes"),
     };
     Some(syn::Error::new(text.span(), message))
 }
@@ -268,7 +268,7 @@ fn quoted(name: &str, expr: &Expr) -> Option<syn::Error> {
 fn expression(input: ParseStream<'_>, expected: &str) -> syn::Result<Expr> {
     let span = input.span();
     input.parse().map_err(|error| {
-        // Behind the last token there is only the attribute to point at.
+        // After the last token, only the attribute has a span.
         let span = if input.is_empty() { span } else { error.span() };
         syn::Error::new(span, expected)
     })

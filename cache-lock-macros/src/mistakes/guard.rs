@@ -1,8 +1,8 @@
-//! A body that treats the guard as its own. For rustc it is a variable of the expansion that cannot be
-//! moved; the errors here say what to write.
+//! Mistakes of a body that moves or releases the borrowed guard. Rustc reports a variable of the
+//! expansion that cannot be moved; the errors here name a fix.
 //!
-//! Only what is certain is an error: the functions below ask for `'static` whatever they are given. A
-//! name that the body binds anew may be something else than the guard. All else is left to rustc.
+//! Only certain mistakes are errors: `spawn` functions require `'static`. If the body rebinds the
+//! guard's name, the name may mean another value, so nothing is reported. Rustc reports the rest.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens as _;
@@ -14,7 +14,8 @@ use syn::{
 
 use crate::{errors::Errors, key::unspaced};
 
-/// Looks for `bind`, which is an `Option` if there is a condition. Gives whether the body consumes it.
+/// Reports misuse of the guard `bind`, an `Option` if the attribute has `when`. Returns whether the
+/// body consumes the guard.
 pub(super) fn check(bind: &Ident, is_option: bool, body: &[Stmt], errors: &mut Errors) -> bool {
     let mut search = Search {
         bind,
@@ -40,9 +41,9 @@ pub(super) fn check(bind: &Ident, is_option: bool, body: &[Stmt], errors: &mut E
 struct Search<'a> {
     bind: &'a Ident,
     is_option: bool,
-    /// The function that is called to start a task or a thread, in its arguments.
+    /// The function that starts a task or a thread, while the search visits its arguments.
     starter: Option<String>,
-    /// In what the task or the thread runs.
+    /// Whether the visited code runs in that task or thread.
     is_later: bool,
     is_bound_anew: bool,
     is_released: bool,
@@ -68,26 +69,27 @@ impl Search<'_> {
         self.found.push((
             span,
             format!(
-                "the guard `{bind}` cannot leave the body, and what `{starter}` starts may outlive it; write `let token = {token};` before the call, and use `token` here"
+                "the guard `{bind}` cannot leave the body, and `{starter}` starts code that may outlive the body; write `let token = {token};` before the call, and use `token` here"
             ),
         ));
     }
 
-    /// Whether the closure has the name for a parameter.
+    /// Whether a parameter of the closure has the guard's name.
     fn hides(&self, closure: &ExprClosure) -> bool {
-        struct Find<'a>(&'a Ident, bool);
-        impl<'a> Visit<'a> for Find<'_> {
+        struct FindName<'a>(&'a Ident, bool);
+        impl<'a> Visit<'a> for FindName<'_> {
             fn visit_pat_ident(&mut self, pat: &'a PatIdent) {
                 self.1 |= pat.ident == *self.0;
                 visit::visit_pat_ident(self, pat);
             }
         }
-        let mut find = Find(self.bind, false);
+        let mut find = FindName(self.bind, false);
         closure.inputs.iter().for_each(|input: &Pat| find.visit_pat(input));
         find.1
     }
 
-    /// In tokens that only their macro can read, what is followed by a dot is a value.
+    /// Searches the tokens of a macro call. A name before a dot is a value; any other use of the name
+    /// may bind it.
     fn search_tokens(&mut self, tokens: TokenStream) {
         let mut tokens = tokens.into_iter().peekable();
         let mut is_part_of_path = false;
@@ -145,7 +147,7 @@ impl<'ast> Visit<'ast> for Search<'_> {
             self.found.push((
                 call.method.span(),
                 format!(
-                    "the lock is released when the body ends, and `{}` is only lent to the body; leave the call out, or return earlier",
+                    "the body only borrows the guard `{}`, and the lock is released when the body ends; remove the call, or return earlier",
                     self.bind
                 ),
             ));
@@ -162,7 +164,7 @@ impl<'ast> Visit<'ast> for Search<'_> {
         visit::visit_pat_ident(self, pat);
     }
 
-    /// Items see no variables.
+    /// Items do not see local variables.
     fn visit_item(&mut self, _: &'ast Item) {}
 }
 

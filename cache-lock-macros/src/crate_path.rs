@@ -1,17 +1,17 @@
-//! Where an expansion finds the runtime.
+//! The path by which an expansion names the runtime.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote_spanned};
 
 use crate::args::Args;
 
-pub(crate) struct Home {
+pub(crate) struct CratePath {
     path: TokenStream,
     is_written: bool,
 }
 
-impl Home {
-    /// `path`, unless the arguments say `crate = ..`.
+impl CratePath {
+    /// The path of the `crate` argument. Default: `path`.
     pub(crate) fn new(args: &Args, path: TokenStream) -> Self {
         match &args.krate {
             Some(written) => Self { path: written.to_token_stream(), is_written: true },
@@ -19,8 +19,8 @@ impl Home {
         }
     }
 
-    /// The crate's path. An error in what is made of it belongs to the tokens at `span`, unless the
-    /// user has written the path.
+    /// The crate's path at `span`, so that errors point to `span`. A path from the `crate` argument
+    /// keeps its own span.
     pub(crate) fn at(&self, span: Span) -> TokenStream {
         if self.is_written {
             return self.path.clone();
@@ -35,7 +35,7 @@ impl Home {
             .collect()
     }
 
-    /// The module for expansions.
+    /// The path of the runtime's module for expansions.
     pub(crate) fn private(&self, span: Span) -> TokenStream {
         let path = self.at(span);
         quote_spanned!(span=> #path::private)
