@@ -8,8 +8,7 @@ use crate::domain::{Email, IdempotencyKey, NetworkMark, Password, Role, User, Us
 use crate::error::{ApiError, Conflict, Write};
 use crate::limits::Attempt;
 
-/// So many networks are known to an account: those from which its owner logged in first are
-/// forgotten first.
+/// The number of networks that are known to an account. The oldest is forgotten first.
 const MOST_NETWORKS: usize = 8;
 
 /// Opens an account for a guest.
@@ -48,7 +47,9 @@ pub async fn register_once(
     state.limits.register(address)?;
     let id = key.map_or_else(UserId::random, |key| key.user(&email));
     let password_hash = state.passwords.hash(password.clone()).await?;
-    let user = User { id, email, password_hash, role: Role::Guest, networks: Vec::new() };
+    // Otherwise strangers could keep the owner out before the first login.
+    let networks = vec![state.networks.mark(id, address)];
+    let user = User { id, email, password_hash, role: Role::Guest, networks };
     match state.repository.insert_user(&user).await {
         Ok(true) => Ok(user),
         Ok(false) if key.is_some() => opened_before(state, address, user, password).await,

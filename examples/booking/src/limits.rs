@@ -12,7 +12,7 @@
 //! **Whom the third one must not keep out.** A stranger with enough addresses could use it up all the
 //! time, and so lock the owner out. To let a right password pass all the same would undo it, as the
 //! stranger's guesses would pass, too. What tells the owner from the stranger is where the owner has
-//! logged in before: such a network is *known* to the account ([`User::networks`]), and its logins
+//! registered or logged in before: such a network is *known* to the account ([`User::networks`]), and its logins
 //! are counted by the first budget alone. A known network can be used for guessing at the rate of
 //! that budget, and only by a client in the same network. An owner who comes from a new network
 //! during an attack has to wait, or comes from a known one.

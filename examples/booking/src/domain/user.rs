@@ -61,6 +61,6 @@ pub struct User {
     pub password_hash: String,
     /// What it may do.
     pub role: Role,
-    /// Where its owner has logged in from lately, the latest last.
+    /// The networks from which its owner has registered or logged in lately, the latest last.
     pub networks: Vec<NetworkMark>,
 }

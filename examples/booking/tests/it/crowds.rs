@@ -15,7 +15,11 @@ const WRONG: &str = "another long password";
 
 /// Logs in as a client of this address, behind a proxy that is trusted.
 async fn login(service: &Service, address: &str, body: &Value) -> u16 {
-    let request = Request::post("/login")
+    post(service, "/login", address, body).await
+}
+
+async fn post(service: &Service, path: &str, address: &str, body: &Value) -> u16 {
+    let request = Request::post(path)
         .header("content-type", "application/json")
         .header("x-forwarded-for", address)
         .body(body.to_string().into());
@@ -23,9 +27,9 @@ async fn login(service: &Service, address: &str, body: &Value) -> u16 {
     answer.expect("it answers").status.as_u16()
 }
 
-/// Fails to log in to ann's account from many addresses, until it is closed to strangers.
-async fn exhaust(service: &Service) {
-    let wrong = credentials("ann@example.org", WRONG);
+/// Fails to log in to an account from many addresses, until it is closed to strangers.
+async fn exhaust(service: &Service, email: &str) {
+    let wrong = credentials(email, WRONG);
     for number in 0..100 {
         if login(service, &format!("10.1.{number}.1"), &wrong).await == 429 {
             return;
@@ -41,7 +45,7 @@ async fn strangers_who_guess_do_not_keep_the_owner_out() {
     let right = credentials("ann@example.org", PASSWORD);
     assert_eq!(login(&service, "10.0.0.1", &right).await, 200);
     assert_eq!(login(&service, "[2001:db8::1]:4711", &right).await, 200);
-    exhaust(&service).await;
+    exhaust(&service, "ann@example.org").await;
     let wrong = credentials("ann@example.org", WRONG);
     assert_eq!(login(&service, "10.2.0.1", &wrong).await, 429, "it is closed to strangers");
     assert_eq!(login(&service, "10.2.0.1", &right).await, 429, "whatever they guess");
@@ -56,6 +60,16 @@ async fn strangers_who_guess_do_not_keep_the_owner_out() {
     assert_eq!(login(&service, "10.0.0.1", &wrong).await, 429);
     let bob = credentials("bob@example.org", PASSWORD);
     assert_eq!(login(&service, "10.2.0.1", &bob).await, 200, "other accounts are open");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_do_not_keep_a_new_owner_out() {
+    let service = Service::embedded(&["--dev", "--trust-proxy"]).await;
+    let dora = credentials("dora@example.org", "a password of her own");
+    assert_eq!(post(&service, "/register", "10.0.0.1", &dora).await, 201);
+    exhaust(&service, "dora@example.org").await;
+    assert_eq!(login(&service, "10.2.0.1", &dora).await, 429, "it is closed to strangers");
+    assert_eq!(login(&service, "10.0.0.1", &dora).await, 200, "she has registered there");
 }
 
 #[tokio::test(flavor = "multi_thread")]
