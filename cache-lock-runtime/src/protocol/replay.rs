@@ -301,7 +301,7 @@ impl Replay<'_> {
     }
 }
 
-/// Whether the queue of a manager has come as far as the model's.
+/// Compares the phase of a manager's queue with the model's.
 ///
 /// While there is no connection, *asking* in the model is either a request that waits for one, or
 /// a pause after one could not be opened.

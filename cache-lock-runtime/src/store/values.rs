@@ -55,8 +55,7 @@ impl Store {
         }
     }
 
-    /// Records a value beside a lock for so long, if the lock is held under the token. Says whether
-    /// it was.
+    /// Records a value beside a lock for a time. False if the lock is not held under the token.
     pub(crate) async fn record(
         &self,
         name: &ValueName,
