@@ -17,7 +17,7 @@ pub enum Action {
     HandOver(u8),
     /// The critical section ends, and the lock is released or passed on.
     End(u8),
-    /// The critical section ends, and the lock is left free for a moment, whoever waits.
+    /// The section ends, and the manager yields the lock, with or without waiters.
     Yield(u8),
     /// The lease is to be extended.
     Renew(u8),

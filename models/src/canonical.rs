@@ -32,7 +32,7 @@ fn representative(world: &World, gap: u16) -> World {
     for manager in &mut world.managers {
         manager.pushes.sort_unstable();
         for Flight { request, reply, .. } in &mut manager.flights {
-            // Nobody minds what is answered to it.
+            // Its answer changes nothing.
             if request.takes_back().is_some() && reply.is_some() {
                 *reply = Some(Reply::Done);
             }

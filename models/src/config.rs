@@ -72,11 +72,11 @@ pub enum Broken {
     NoDrift,
     /// A reply makes a lease valid again that had run out.
     Revival,
-    /// Who keeps the lock in a pass goes on under the old token.
+    /// A manager that keeps the lock in a pass goes on under the old token.
     TokenReusedInPass,
-    /// A token whose question was cut off is asked under again over the next connection.
+    /// A token whose request was cut off is asked under again over the next connection.
     AskAgainAfterCut,
-    /// A token whose question was cut off is forgotten at once, and not again later.
+    /// A token whose request was cut off is forgotten at once, and not again later.
     NoForgetOfStrays,
     /// A registered manager sleeps for as long as the holder's lease lasts.
     NoTimerCap,
@@ -86,17 +86,17 @@ pub enum Broken {
     ForwardBlocks,
     /// A block is filled up backwards though the last number is not known.
     BackwardBlockWithoutFence,
-    /// Releasing deletes the record, whoever's it is.
+    /// A release deletes the record of any owner.
     DeleteWithoutCompare,
-    /// Whoever gives up waiting stays in the waiting list.
+    /// The token of a waiter that gives up stays in the waiting list.
     NoForgetOfWait,
-    /// A lock that is got while nobody waits any more is not released.
-    NoReleaseForNobody,
+    /// A lock that comes when no caller waits any more is not released.
+    NoReleaseWithoutWaiters,
     /// After a pass was cut off, the old token only is forgotten.
     ForgetOldOnlyInPass,
-    /// A grant for a token that nobody wants any more is ignored.
+    /// A grant for a token that is over is ignored.
     NoForgetOfGrant,
-    /// A grant that overtakes the reply to an earlier question is ignored.
+    /// A grant that overtakes the reply to an earlier request is ignored.
     GrantIgnoredWhileAsking,
     /// Releases and forgets that were not answered over a connection are not sent over the next.
     UnansweredForgetsDropped,
@@ -106,9 +106,9 @@ pub enum Broken {
     LoweredLease,
     /// A grant is not taken out of the waiting list, nor is a token that has got the lock.
     GrantStaysInList,
-    /// A lock is left free for a moment, and none of those that are registered is told.
+    /// The manager yields, and no registered manager is told.
     NoneToldOfYield,
-    /// Who forgets its place while the lock is free leaves it to the timers of the others.
+    /// A member that leaves the list while the lock is free leaves it to the timers of the others.
     ForgetLeavesFree,
 }
 

@@ -42,8 +42,8 @@ impl Desk<'_> {
     }
 
     /// A waiter gives up. If it led, the next one goes on in its place, under the same token. If it
-    /// was the last one, a question that is out is answered first: only the reply tells what there
-    /// is to be undone.
+    /// was the last one, a request that is out is answered first: only the reply tells what is to be
+    /// undone.
     pub(crate) fn cancel(&mut self) {
         self.manager.queue -= 1;
         let connected = self.manager.connected;
@@ -240,7 +240,7 @@ impl Desk<'_> {
         None
     }
 
-    /// The connection is over: what is on it is answered no more. A question may still reach the
+    /// The connection is over: its requests get no answer any more. One may still reach the
     /// server, at any time, so that its token is of no use any more.
     pub(crate) fn disconnect(&mut self) {
         self.manager.connected = false;
@@ -330,7 +330,7 @@ impl Desk<'_> {
     }
 
     fn release_for_nobody(&mut self, token: Token) {
-        if self.config.breaks(Broken::NoReleaseForNobody) {
+        if self.config.breaks(Broken::NoReleaseWithoutWaiters) {
             self.manager.phase = Phase::Idle;
         } else {
             self.release(token, false);

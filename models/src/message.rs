@@ -104,9 +104,9 @@ impl Block {
 pub(crate) enum Reply {
     /// The lock is the asker's. `epoch` is not sent: it tells the properties what may be expected.
     Got { block: Block, epoch: u8 },
-    /// It is somebody's, for so long.
+    /// It is taken, for this time.
     Busy { ttl: u8 },
-    /// It was free to be had by anybody.
+    /// It was left free.
     Free,
     /// The lease was extended.
     Kept,
@@ -121,9 +121,9 @@ pub(crate) enum Reply {
 pub enum Push {
     /// The token's manager may raise the claim.
     Grant(Token),
-    /// Somebody else waits for the lock that is held under the token.
+    /// Another manager waits for the lock that is held under the token.
     Demand(Token),
-    /// The lock is left free for a moment, and then the token's turn.
+    /// The holder yields: the lock is free for a moment, and then it is the token's turn.
     Yielded(Token),
 }
 

@@ -10,31 +10,31 @@ use crate::{
     state::{Claim, Health, Manager, Phase, World},
 };
 
-/// Nobody holds the lock together with somebody else, each by its own clock.
+/// No two managers hold the lock at once, each by its own clock.
 pub const EXCLUSION: &str = "exclusion";
-/// No section goes on under a lease that had run out while somebody else held the lock.
+/// No section goes on under a lease that had run out while another manager held the lock.
 pub const NO_REVIVAL: &str = "no revival";
 /// Sections get rising numbers, and no number is reserved twice.
 pub const NUMBERS: &str = "numbers rise";
 /// No number lies ahead of the server's time.
 pub const NOT_AHEAD: &str = "numbers are not ahead of time";
-/// A lock that is free does not stay so for longer than the cap while somebody waits.
+/// A lock that is free does not stay so for longer than the cap while a manager waits.
 pub const PROGRESS: &str = "a free lock is taken";
-/// Without a fault, one that was left free for a moment is taken right after it.
-pub const GAPS: &str = "a lock that was left free is taken";
-/// Who waits has a request on its way, a timer, or a local holder to wait for.
-pub const MOVER: &str = "who waits will be moved";
-/// Who wants nothing any more has left nothing behind.
+/// Without a fault, a yielded lock is taken right after the moment.
+pub const YIELDS: &str = "a yielded lock is taken";
+/// A waiter has a request on its way, a timer, or a local holder to wait for.
+pub const MOVER: &str = "a waiter will be moved";
+/// An idle manager has left nothing behind.
 pub const CLEAN: &str = "nothing is left behind";
 /// No granted lock waits for its claim to run out, unless a fault came between.
 pub const CLAIMS: &str = "claims are used";
 /// Each of these is always true, in a protocol with all of its rules.
 pub const ALWAYS: [&str; 9] =
-    [EXCLUSION, NO_REVIVAL, NUMBERS, NOT_AHEAD, PROGRESS, GAPS, MOVER, CLEAN, CLAIMS];
+    [EXCLUSION, NO_REVIVAL, NUMBERS, NOT_AHEAD, PROGRESS, YIELDS, MOVER, CLEAN, CLAIMS];
 
 /// A grant by push is possible.
 pub const GRANTED: &str = "a grant is made";
-/// A pass that finds nobody waiting is possible.
+/// A pass that finds the waiting list empty is possible.
 pub const KEPT: &str = "a pass is kept";
 /// Everything can come to an end without a fault.
 pub const DONE: &str = "all come to an end";
@@ -52,7 +52,7 @@ pub(crate) fn all() -> Vec<Property<LockModel>> {
         Property::always(PROGRESS, |model: &LockModel, state: &State| {
             state.world.ghost.idle <= model.config.times.cap
         }),
-        Property::always(GAPS, |model: &LockModel, state: &State| {
+        Property::always(YIELDS, |model: &LockModel, state: &State| {
             let Config { faults, push, foreign, .. } = model.config;
             faults > 0 || !push || foreign || state.world.ghost.idle <= 1
         }),

@@ -49,7 +49,7 @@ impl Execution<'_> {
                 self.got(token, block)
             }
             Some(record) => {
-                // Nobody hands on what is a foreign holder's.
+                // A foreign holder hands nothing over.
                 if wait && record.token != Token::FOREIGN {
                     self.wait(token);
                     self.publish(Push::Demand(record.token));
@@ -68,7 +68,7 @@ impl Execution<'_> {
             self.server.lock = None;
         }
         self.leave(token);
-        // It may have been told that its turn comes soon.
+        // It may have been told of a yield, with its own turn after that.
         if self.server.lock.is_none() && !self.config.breaks(Broken::ForgetLeavesFree) {
             self.give_on(yields);
         }
@@ -173,8 +173,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Grants the lock to the next that has a receiver. Where pushes are not permitted nobody is
-    /// known to have none, so a list would stay.
+    /// Grants the lock to the next member that has a receiver. Without the right to push no member is
+    /// known to be dead, so a list would stay.
     fn grant_next(&mut self) {
         self.server.lock = None;
         if !self.config.push {
@@ -193,8 +193,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Leaves the lock free for those that are not in the list. The first of those that are is told,
-    /// and keeps its place.
+    /// Leaves the lock free for waiters on no list. The first of the list is told, and keeps its place.
     fn leave_it_free(&mut self) {
         self.server.lock = None;
         if !self.config.push || self.config.breaks(Broken::NoneToldOfYield) {

@@ -77,7 +77,7 @@ pub(crate) struct Lease {
     /// the rule that a grant is to be answered first is broken.
     pub(crate) block: Option<Block>,
     pub(crate) epoch: u8,
-    /// Whether somebody else began a section after the validity had run out.
+    /// Whether another manager began a section after the validity had run out.
     pub(crate) overtaken: bool,
 }
 
@@ -100,12 +100,12 @@ pub(crate) enum Phase {
         new: Token,
         granted: bool,
     },
-    /// The release is out, and nobody waits.
+    /// The release is out, and no caller waits.
     Releasing {
         token: Token,
         yields: bool,
     },
-    /// The lock was left free, and nobody waits.
+    /// The lock was left free, and no caller waits.
     Yielded {
         timer: u8,
     },
@@ -120,7 +120,7 @@ pub(crate) struct Manager {
     pub(crate) inbox: Inbox,
     /// Waiters that have not come yet.
     pub(crate) to_come: u8,
-    /// Waiters in the local queue. Who runs a critical section is not in it.
+    /// Waiters in the local queue, without the one whose section runs.
     pub(crate) queue: u8,
     pub(crate) phase: Phase,
     pub(crate) serial: u16,
@@ -146,7 +146,7 @@ impl Manager {
         }
     }
 
-    /// Runs, can reach the server and has somebody waiting.
+    /// Runs, can reach the server and has a waiter.
     pub(crate) fn waits(&self) -> bool {
         self.health == Health::Up && self.connected && !self.stalled && self.queue > 0
     }
@@ -167,7 +167,7 @@ pub(crate) struct Ghost {
     pub(crate) disordered: bool,
     /// A claim ran out though no fault came between.
     pub(crate) lapsed: bool,
-    /// Ticks in which the lock was free, somebody waited, and nothing was on its way, since a
+    /// Ticks in which the lock was free, a manager waited, and nothing was on its way, since a
     /// fault was over.
     pub(crate) idle: u8,
 }

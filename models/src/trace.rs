@@ -26,7 +26,7 @@ pub struct Step {
     pub push: Option<Push>,
     /// Requests that the manager has put on its connection, in this order.
     pub sent: Vec<Request>,
-    /// Releases and forgets that it has put aside for its next connection, having none.
+    /// Releases and forgets that wait for its next connection.
     pub kept: Vec<Request>,
     /// The request whose reply was read.
     pub answered: Option<Request>,

@@ -64,7 +64,7 @@ pub struct ManagerView {
 /// What a manager is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseView {
-    /// Nobody waits, nothing is held.
+    /// No caller waits, and no lock is held.
     Idle,
     /// The acquisition is out, or will be as soon as there is a connection.
     Asking {
@@ -98,16 +98,16 @@ pub enum PhaseView {
         /// A grant for the new token was read since.
         granted: bool,
     },
-    /// The release is out, nobody has come since.
+    /// The release is out, and no waiter has come since.
     Releasing {
         /// Of this token.
         token: Token,
         /// Whether the lock is left free for a moment.
         yields: bool,
     },
-    /// The lock was left free, nobody has come since.
+    /// The lock was left free, and no waiter has come since.
     Yielded {
-        /// For how many ticks who comes leaves it to others.
+        /// For how many ticks a waiter that comes leaves the lock to other managers.
         timer: u8,
     },
 }
@@ -122,14 +122,14 @@ pub enum Answer {
         /// Whether others are in `W`.
         others: bool,
     },
-    /// The lock is somebody's.
+    /// The lock is taken.
     Busy {
         /// For how many ticks, unless it is extended.
         ttl: u8,
         /// Whether the holder knows nothing of the protocol.
         foreign: bool,
     },
-    /// After a pass the lock is free: there was nobody to grant to, or it was not granted.
+    /// After a pass the lock is free: no member of the list had a receiver, or the pass yielded.
     Free,
     /// The lease was extended.
     Kept {

@@ -188,7 +188,7 @@ fn who_gives_up_is_forgotten() {
 
 #[test]
 fn what_is_got_for_nobody_is_released() {
-    assert_needed(Broken::NoReleaseForNobody, properties::CLEAN, cancels(1));
+    assert_needed(Broken::NoReleaseWithoutWaiters, properties::CLEAN, cancels(1));
 }
 
 #[test]
@@ -218,13 +218,13 @@ fn a_grant_that_overtakes_a_reply_is_remembered() {
 #[test]
 fn who_is_next_is_told_of_a_gap() {
     let config = Config { yields: 1, ..faults(0, Kinds::NONE) };
-    assert_needed(Broken::NoneToldOfYield, properties::GAPS, config);
+    assert_needed(Broken::NoneToldOfYield, properties::YIELDS, config);
 }
 
 #[test]
 fn who_forgets_its_place_in_a_gap_gives_it_on() {
     let config = Config { managers: 3, waiters: 1, yields: 1, ..cancels(1) };
-    assert_needed(Broken::ForgetLeavesFree, properties::GAPS, config);
+    assert_needed(Broken::ForgetLeavesFree, properties::YIELDS, config);
 }
 
 #[test]

@@ -204,7 +204,7 @@ async fn waiters_of_slow_server_ask_no_more_than_others() {
     let proxy = Proxy::start(server.port());
     let patient = LockManager::builder().attempt_timeout(Duration::from_secs(30));
     let locks = patient.connect(&server.url_through(proxy.port())).await.expect("it runs");
-    // Two callers of one key: the driver takes the question over.
+    // Two callers of one key: the driver takes the request over.
     let both = async || {
         let (first, second) = guarded(async {
             tokio::join!(

@@ -249,7 +249,7 @@ fn what_is_known_of_lists_outlasts_connection() {
 }
 
 /// A lock is passed on while there is no connection, and the one that is being opened hangs for
-/// longer than the question has. No push tells the manager that it is its own lock that it waits for.
+/// longer than the request has. No push tells the manager that it is its own lock that it waits for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiter_gets_lock_though_its_pass_was_never_sent() {
     let server = limited("");

@@ -51,7 +51,7 @@ fn attribute(criterion: &mut Criterion) {
             runtime.block_on(async {
                 let start = Instant::now();
                 for _ in 0..times {
-                    with_attribute(black_box(42)).await.expect("nobody else wants it");
+                    with_attribute(black_box(42)).await.expect("no other caller wants it");
                 }
                 start.elapsed()
             })

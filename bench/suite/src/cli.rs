@@ -39,7 +39,7 @@ pub(crate) struct Options {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Workload {
-    /// One caller acquires and releases, with nobody else about
+    /// One caller acquires and releases, alone
     Uncontended,
     /// 1000 callers of one process at once, on two keys
     Seckill,
@@ -53,7 +53,7 @@ pub(crate) enum Workload {
     IdleKeys,
     /// One process holds 100,000 locks for a minute
     Leases,
-    /// A foreign program holds the lock, and tells nobody that it releases
+    /// A foreign program holds the lock, and tells no waiter of the release
     ForeignHolder,
     /// 50,000 callers of one process at once, and 200,000, each on a key of its own
     Burst,

@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     CacheLock { background: bool },
     /// This crate, in memory.
     InMemory,
-    /// Somebody else's crate.
+    /// Another crate.
     Peer(Peer, Tuning),
 }
 

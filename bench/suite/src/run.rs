@@ -77,7 +77,7 @@ pub(crate) async fn all(plans: &[Plan]) -> Result<Vec<Results<'_>>, Error> {
             .collect();
         let number = cases.len();
         for round in 0..plan.rounds as usize {
-            // Another one begins in each round: what runs after what is no advantage of anybody's.
+            // Another case begins in each round, so the order is no advantage.
             for turn in 0..number {
                 let measured = &mut cases[(round * 7 + turn) % number];
                 let case = &measured.case;
@@ -143,7 +143,7 @@ async fn run(case: &Case, server: &RedisServer, run: u64) -> Result<Sample, Erro
     }
     let mut outcomes = Vec::new();
     // One after the other: their reports wait in the pipes, which hold less than some of them, but
-    // nobody measures a process that is writing its report.
+    // no measurement runs while a process writes its report.
     for worker in &mut workers {
         outcomes.push(worker.outcome().await?);
     }

@@ -15,7 +15,7 @@ use crate::clock;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Body {
     pub(crate) work: Work,
-    /// Who is told that the section has begun.
+    /// Given when the section has begun.
     pub(crate) tell: Option<Arc<Signal>>,
 }
 

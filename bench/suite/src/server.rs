@@ -54,7 +54,7 @@ impl Counters {
     pub(crate) fn since(&self, earlier: &Self, sends_set: bool) -> Spent {
         let mut spent = Spent { sent: 0, ran: 0, cpu: self.cpu.saturating_sub(earlier.cpu) };
         for (command, &calls) in &self.calls {
-            // The question itself.
+            // The command itself.
             if command == "info" {
                 continue;
             }

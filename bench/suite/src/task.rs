@@ -124,7 +124,7 @@ pub(crate) async fn prepare(
         return Ok(Prepared { lock: None, run, task });
     }
     let lock = Implementation::connect(kind, url).await?;
-    // Of a key that nobody else has: those of the run begin with 0.
+    // Of a key of its own: those of the run begin with 0.
     let warm_up = u32::MAX - std::process::id();
     lock.section(run, warm_up, Body::default()).await?;
     let task = match task {

@@ -19,7 +19,7 @@ use crate::{
 /// The hidden subcommand.
 pub(crate) const ARGUMENT: &str = "worker";
 
-/// No run takes that long, unless somebody waits for ever.
+/// No run takes that long, unless a caller waits for ever.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a process has to do.

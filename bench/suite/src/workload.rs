@@ -59,7 +59,7 @@ pub(crate) enum Figure {
 impl Case {
     /// The implementation's name and everything that is set.
     pub(crate) fn settings(&self) -> String {
-        // Who is alone does not try again.
+        // A caller alone does not try again.
         let alone = self.figure == Figure::Cycle;
         let settings = if alone { String::new() } else { self.kind.settings() };
         match (&*settings, &*self.variant) {

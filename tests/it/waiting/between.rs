@@ -199,7 +199,7 @@ async fn gone_before_another(server: &RedisServer, watched: Watched, costs: Cost
     let guard = guarded(waiter).await.expect("no panic");
     let calls = monitor.calls(server);
     if costs.0 == 0 {
-        // The grant was in the release, and the one question is its claim.
+        // The grant was in the release, and the one request is its claim.
         let [call] = after_release(&calls) else { panic!("{calls:?}") };
         assert!(call.is_acquire() && call.owner == token, "{call:?}");
         assert!(listed(server).is_empty(), "it was taken off the list");

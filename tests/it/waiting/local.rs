@@ -76,7 +76,7 @@ async fn first_caller_is_served_first(fleet: Fleet) {
 async fn zero_timeouts_end_at_once(fleet: Fleet) {
     let locks = fleet.manager().await;
     let guard = locks.acquire("room", &LONG).await.expect("it is free");
-    // Each question is by hash at first; a connection that is opened meanwhile is looked over by EVAL.
+    // Each request is by hash at first; a new connection is looked over by EVAL.
     let calls = || fleet.server().map(|server| server.calls("evalsha"));
     let before = calls();
     for _ in 0..100 {

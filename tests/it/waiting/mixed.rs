@@ -97,7 +97,7 @@ async fn one_section(locks: LockManager, options: LockOptions) {
     guard.release().await.expect("the store answers");
 }
 
-/// Its last question, at the end of its time, is one that does not enter it into the list.
+/// Its last request, at the end of its time, does not ask to wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiter_that_gives_up_leaves_list() {
     let fleet = Fleet::redis();

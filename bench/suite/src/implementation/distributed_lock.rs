@@ -1,5 +1,5 @@
 //! distributed-lock, the part for Redis: with one server it never waits, whatever the timeout says:
-//! `acquire` fails at once if somebody holds the lock. Its defaults therefore fail under contention;
+//! `acquire` fails at once if the lock is held. Its defaults therefore fail under contention;
 //! where it is tuned, the loop around `try_acquire` is ours. It has a task for each lock, which
 //! extends the lease: the first time when the lock is acquired.
 

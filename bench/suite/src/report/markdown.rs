@@ -54,12 +54,11 @@ to the release.
 - The other crates at their *defaults*, and with the pause between tries that is given, a lease of \
 10 s, a patience of 60 s, and Nagle's algorithm off. rslock pauses for a random part of it. redis-lock's lease is 10 ms by \
 default, and nothing extends it. distributed-lock does not wait on a single server: by default it \
-fails when somebody holds the lock; elsewhere, the loop around it is the benchmark's.
+fails when the lock is held; elsewhere, the loop around it is the benchmark's.
 ";
 
 const MISSED: &str = "
-Where the time goes of what is not met is in \
-[architecture.md](architecture.md#what-a-lock-costs-that-nobody-else-wants).
+[architecture.md](architecture.md#the-cost-of-an-uncontended-lock) says where the time of a missed target goes.
 ";
 
 pub(super) fn document(options: &Options, results: &[Results<'_>], targets: &[Target]) -> String {

@@ -1,4 +1,4 @@
-//! One caller, with nobody else about.
+//! One caller alone.
 
 use super::{CACHE_LOCK, Case, Figure, Plan, RETRY};
 use crate::{
